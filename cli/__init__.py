@@ -1,0 +1,1 @@
+"""The command line: it parses, calls `isuit.service`, and renders. It decides nothing else."""

@@ -1,0 +1,24 @@
+"""Options that several commands share, each defined once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
+Store = Annotated[
+    Path,
+    typer.Option("--store", envvar="ISUIT_STORE", help="The store's directory.", show_default=True),
+]
+DEFAULT_STORE = Path("isuit-store")
+Wait = Annotated[float, typer.Option("--wait", help="Seconds to wait for a store in use.", min=0)]
+DEFAULT_WAIT = 10.0
+Column = Annotated[
+    list[str] | None,
+    typer.Option("--column", help="Map a column: name=theirs, for example rider=user_id. Repeatable."),
+]
+Timezone = Annotated[
+    str | None, typer.Option("--timezone", help="The zone of timestamps that carry none, such as UTC.")
+]

@@ -1,0 +1,1 @@
+"""The log, its commitments, verification and re-derivation."""

@@ -1,0 +1,154 @@
+"""The things isuit speaks of, as frozen values: outcomes, configurations, estimates.
+
+Nothing here computes or stores. `Observations` is what an estimator reads, `FitConfig` what a caller asks for,
+`Estimate` what comes back; the store writes an `Estimate` down and an auditor gets the same one again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from datetime import date
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+FitKind = Literal["latent", "single-curve"]
+GateReading = Literal["strict", "core"]
+Exposure = Literal["independent", "correlated"]
+Split = Literal["rider", "time", "occasion"]
+
+SKILL_LEVELS = {"beginner": -1.0, "intermediate": 0.0, "expert": 1.0}
+NO_TIME = np.iinfo(np.int64).min  # `observed_at` of an outcome without one
+
+
+@dataclass(frozen=True)
+class Observations:
+    """Outcomes as columns: codes into `riders` and `sites`, both sorted, so that no result depends on labels' order.
+
+    `site` is None when no outcome has a site; otherwise a code, or -1 for an outcome without one.
+    `observed_at` is in microseconds since 1970 UTC, `NO_TIME` where there is none.
+    """
+
+    riders: tuple[str, ...]
+    rider: IntArray
+    metric: FloatArray
+    outcome: IntArray
+    sites: tuple[str, ...] = ()
+    site: IntArray | None = None
+    observed_at: IntArray | None = None
+
+    def __len__(self) -> int:
+        return int(self.rider.size)
+
+
+@dataclass(frozen=True)
+class FitConfig:
+    """What a fit is asked to do. Together with the cohort's hash and the estimator's version it names the fit."""
+
+    activity: str = "unspecified"
+    dimension: str = "metric"
+    gate: GateReading = "core"
+    gate_bins: int = 8  # equal-count bins of the metric
+    min_bins_per_rider: int = 3  # K
+    min_riders_per_bin: int = 3  # M
+    anchor: tuple[tuple[float, float], ...] | None = None  # (metric, expert suitability in [0, 1])
+    exposure: Exposure = "independent"
+    split: Split = "rider"
+    observed_until: date | None = None  # declared end of observation, for cohorts without times
+
+    def as_json(self) -> dict[str, Any]:
+        """The configuration as JSON values: what the fit id is derived from and `ledger.fits` stores."""
+        values = asdict(self)
+        values["anchor"] = None if self.anchor is None else [list(point) for point in self.anchor]
+        values["observed_until"] = None if self.observed_until is None else self.observed_until.isoformat()
+        return values
+
+
+@dataclass(frozen=True)
+class GateReport:
+    """Whether skill and difficulty can be told apart; truthy when they can. Names bins and numbers, never riders."""
+
+    ok: bool
+    reading: GateReading
+    shortfalls: tuple[str, ...]
+    core_share: float  # share of outcomes in the core that is left after pruning
+    core_riders: int
+    riders: int
+    bins: int
+
+    def __bool__(self) -> bool:
+        return self.ok
+
+
+@dataclass(frozen=True)
+class PromotionReport:
+    """Whether skill earns its place: the likelihood-ratio test of a = 0, and the held-out score."""
+
+    ok: bool
+    likelihood_ratio: float | None
+    p_value: float | None
+    shortfalls: tuple[str, ...]
+
+    def __bool__(self) -> bool:
+        return self.ok
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Scores on outcomes that the fit did not see, and their rider-clustered standard error."""
+
+    brier_skill: float  # over the single curve of this library
+    brier_skill_se: float
+    brier: float
+    brier_single_curve: float
+    outcomes: int
+    split: Split
+
+
+@dataclass(frozen=True)
+class DifficultyCurve:
+    """Difficulty along the metric at one site (None: the curve that all sites share), in skill sds.
+
+    A single-curve fit has a suitability and no difficulty. A site that cannot be compared with the others has
+    neither difficulty nor standard error.
+    """
+
+    site: str | None
+    metric: FloatArray
+    difficulty: FloatArray | None
+    difficulty_se: FloatArray | None
+    suitability: FloatArray
+
+
+@dataclass(frozen=True)
+class Skills:
+    """Skill posteriors of the riders that the gate's core holds."""
+
+    riders: tuple[str, ...]
+    mean: FloatArray
+    sd: FloatArray  # includes the uncertainty of the curve and the discrimination
+    outcomes: IntArray
+    bins: IntArray
+    usable: NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a fit found: anonymous except for `skills`, the only part that speaks of persons."""
+
+    kind: FitKind
+    estimator_version: str
+    discrimination: float | None
+    discrimination_se: float | None
+    log_likelihood: float
+    identification: GateReport
+    promotion: PromotionReport | None  # None when identification already failed
+    held_out: HeldOut | None
+    curves: tuple[DifficultyCurve, ...]
+    skills: Skills | None
+    parameters: dict[str, Any] = field(default_factory=dict)  # spline and covariance, enough to score exactly
+    diagnostics: dict[str, Any] = field(default_factory=dict)  # JSON values

@@ -1,0 +1,56 @@
+"""Every error a user can meet: one sentence that says what is wrong and what to do, and an exit code.
+
+The command line catches `IsuitError` in one place (`cli/app.py`) and prints its sentence; nothing else
+turns errors into messages. A sentence never holds a rider's ID: it names columns, counts, row numbers,
+bins and sites.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class IsuitError(Exception):
+    """Base of all errors that are the caller's to see."""
+
+    exit_code: ClassVar[int] = 2
+
+
+class InputError(IsuitError):
+    """Bad usage or bad input: nothing was written."""
+
+
+class CohortRefused(InputError):
+    """A cohort file holds values that cannot be read; the sentence names columns, counts and first rows."""
+
+
+class EstimationError(IsuitError):
+    """The data cannot be fitted, or the fit did not reach its gradient tolerance."""
+
+
+class StoreError(InputError):
+    """The store cannot be used as it is (not a store, another version, read-only, disk full)."""
+
+
+class CheckFailed(IsuitError):
+    """A check came out negative."""
+
+    exit_code = 1
+
+
+class PolicyRefusal(IsuitError):
+    """The disclosure policy does not allow it."""
+
+    exit_code = 3
+
+
+class NotFound(IsuitError):
+    """No such fit, cohort or rider."""
+
+    exit_code = 4
+
+
+class StoreBusy(IsuitError):
+    """Another process uses the store."""
+
+    exit_code = 75

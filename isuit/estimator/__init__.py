@@ -1,0 +1,1 @@
+"""Marginal maximum likelihood for skill and difficulty. Numpy and scipy only."""

@@ -1,0 +1,1 @@
+"""Erasure, the disclosure policy and public releases."""

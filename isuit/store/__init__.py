@@ -1,0 +1,1 @@
+"""The DuckDB store: its connection, migrations and tables."""

@@ -1,0 +1,1 @@
+"""The published JSON Schemas of everything that leaves a store."""
