@@ -1,0 +1,46 @@
+"""The direction of dependence between modules."""
+
+import ast
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+
+# What a package may import of isuit's own; everything may import the base.
+ALLOWED = {
+    "estimator": {"estimator"},
+    "store": {"store"},
+    "audit": {"audit", "store", "estimator"},
+    "governance": {"governance", "audit", "store", "estimator"},
+}
+BASE = {"domain", "canonical", "errors", "ingest", "schemas"}
+
+
+def own_imports(path: Path) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("isuit."):
+            found.add(node.module.split(".")[1])
+        elif isinstance(node, ast.ImportFrom) and node.module == "isuit":
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.Import):
+            found.update(alias.name.split(".")[1] for alias in node.names if alias.name.startswith("isuit."))
+    return found - {"__version__"}
+
+
+def test_dependencies_point_one_way() -> None:
+    for package, allowed in ALLOWED.items():
+        for path in (ROOT / "isuit" / package).glob("*.py"):
+            wrong = own_imports(path) - allowed - BASE
+            assert not wrong, f"{path.relative_to(ROOT)} imports {wrong}"
+
+
+def test_the_estimator_is_numpy_and_scipy_only() -> None:
+    banned = {"duckdb", "pyarrow", "time", "datetime", "pathlib", "os", "rich", "matplotlib"}
+    for path in (ROOT / "isuit" / "estimator").glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            names: list[str] = []
+            if isinstance(node, ast.Import):
+                names = [alias.name.split(".")[0] for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                names = [node.module.split(".")[0]]
+            assert not banned & set(names), f"{path.name} imports {banned & set(names)}"
