@@ -66,14 +66,14 @@ def all_rows_digests(
     header, rows = _fetch(connection, query, arguments)
     lines: dict[str, list[bytes]] = {key: [] for key in keys or ()}
     for row in rows:
-        lines.setdefault(row[0], []).append(_line(row[1:]))
+        lines.setdefault(row[0], []).append(exact_line(row[1:]))
     return {key: tagged(ROWS_TAG, table.encode(), header, *sorted(found)) for key, found in lines.items()}
 
 
 def table_digest(connection: duckdb.DuckDBPyConnection, table: str, key: bytes) -> str:
     """The digest of a whole table of `CHANGEABLE`; keyed where the table is personal."""
     header, rows = _fetch(connection, f"SELECT NULL, * FROM {table}", [])
-    content = tagged(ROWS_TAG, table.encode(), header, *sorted(_line(row[1:]) for row in rows))
+    content = tagged(ROWS_TAG, table.encode(), header, *sorted(exact_line(row[1:]) for row in rows))
     if table.startswith("personal."):
         return hmac.new(key, f"{KEYED_TAG}\x00{content}".encode(), hashlib.sha256).hexdigest()
     return content
@@ -87,7 +87,7 @@ def _fetch(
     return json.dumps(header).encode(), cursor.fetchall()
 
 
-def _line(row: Sequence[Any]) -> bytes:
+def exact_line(row: Sequence[Any]) -> bytes:
     """A row's exact bits as one line: JSON, with floats as the 16 hex digits of their IEEE-754 bits."""
     return json.dumps([_exact(value) for value in row], ensure_ascii=False, separators=(",", ":")).encode()
 
