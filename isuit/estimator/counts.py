@@ -8,6 +8,7 @@ it, which leaves an error of second order in the cell's width.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.sparse import csr_matrix
@@ -23,14 +24,12 @@ _STEPS = 2**20
 
 @dataclass(frozen=True)
 class Counts:
-    """Trials per rider and item (sparse), successes per item and per rider: sufficient for a and f = a delta."""
+    """Trials and successes per rider and item, sparse and of the same structure."""
 
     trials: csr_matrix  # riders x items
-    rider_successes: FloatArray
+    successes: csr_matrix
     item_metric: FloatArray
     item_site: IntArray  # -1: no site
-    item_trials: FloatArray
-    item_successes: FloatArray
 
     @property
     def riders(self) -> int:
@@ -39,6 +38,25 @@ class Counts:
     @property
     def items(self) -> int:
         return int(self.trials.shape[1])
+
+    @cached_property
+    def item_trials(self) -> FloatArray:
+        return np.asarray(self.trials.sum(axis=0), dtype=np.float64).ravel()
+
+    @cached_property
+    def item_successes(self) -> FloatArray:
+        return np.asarray(self.successes.sum(axis=0), dtype=np.float64).ravel()
+
+    @cached_property
+    def rider_successes(self) -> FloatArray:
+        return np.asarray(self.successes.sum(axis=1), dtype=np.float64).ravel()
+
+    @cached_property
+    def rider_trials(self) -> FloatArray:
+        return np.asarray(self.trials.sum(axis=1), dtype=np.float64).ravel()
+
+    def of_riders(self, chosen: slice | IntArray) -> Counts:
+        return Counts(self.trials[chosen], self.successes[chosen], self.item_metric, self.item_site)
 
 
 def cell_edges(spline: Spline) -> FloatArray:
@@ -58,7 +76,6 @@ def count(
     site: IntArray | None = None,
 ) -> Counts:
     """Count outcomes. The result does not depend on the order of the rows."""
-    won = outcome.astype(np.float64)
     exact = rider.size <= EXACT_ROWS
     if exact:
         values, cell = np.unique(metric, return_inverse=True)
@@ -83,16 +100,10 @@ def count(
         steps = np.rint((unit - start[item]) / step[item])
         mean = start + step * np.bincount(item, weights=steps, minlength=items) / item_trials
         item_metric = spline.lower + (spline.upper - spline.lower) * mean
-    trials = csr_matrix(
-        (np.ones(rider.size), (rider, item)), shape=(riders, items)
-    )  # duplicate entries are summed, in integers, hence exactly
-    trials.sum_duplicates()
-    trials.sort_indices()
-    return Counts(
-        trials=trials,
-        rider_successes=np.bincount(rider, weights=won, minlength=riders),
-        item_metric=item_metric,
-        item_site=present // width - 1,
-        item_trials=item_trials,
-        item_successes=np.bincount(item, weights=won, minlength=items),
-    )
+    shape = (riders, items)
+    # Several outcomes of a rider at an item are summed, in whole numbers, hence exactly and in any order.
+    trials = csr_matrix((np.ones(rider.size), (rider, item)), shape=shape)
+    successes = csr_matrix((outcome.astype(np.float64), (rider, item)), shape=shape)
+    for matrix in (trials, successes):
+        matrix.sum_duplicates()
+    return Counts(trials, successes, item_metric, present // width - 1)

@@ -142,6 +142,7 @@ class MarginalLikelihood:
         """Log-likelihood and gradient with the nodes held, and the observed information when asked for."""
         counts, f = self.counts, curve.value
         prior_mean = self.prior_mean(population)
+        odds = np.exp(np.clip(f, -300.0, 300.0))
         log_likelihood = float((counts.item_trials - counts.item_successes) @ f)
         expected = np.zeros(counts.items)
         score_a = 0.0
@@ -154,8 +155,9 @@ class MarginalLikelihood:
             mean = prior_mean[block.riders]
             scale = nodes.scale[block.riders]
             theta = nodes.centre[block.riders][:, None] + scale[:, None] * NODE
-            ratio = f[block.item][:, None] - (a * theta)[block.rows]
-            np.exp(ratio, out=ratio)
+            # exp(f - a theta) as a product: one exponential per item and per node instead of one per entry and node.
+            ratio = np.exp(-a * theta)[block.rows]
+            ratio *= odds[block.item][:, None]
             ratio += 1.0
             log_joint = a * theta * (successes - block.rider_trials[:, None]) - block.summing @ np.log(ratio)
             log_joint += LOG_WEIGHT - 0.5 * (theta - mean[:, None]) ** 2
@@ -305,11 +307,14 @@ def _complete_moments(
     block: _Block, theta: FloatArray, entry_weight: FloatArray, p: FloatArray, items: int
 ) -> FloatArray:
     """Per item, the posterior means of p(1-p), theta p(1-p) and theta^2 p(1-p), summed over trials."""
-    variance = entry_weight * p * (1.0 - p)
-    by_entry = [variance.sum(axis=1)]
-    for _ in range(2):
-        variance *= theta[block.rows]
-        by_entry.append(variance.sum(axis=1))
+    variance = 1.0 - p
+    variance *= p
+    variance *= entry_weight
+    by_entry = [np.einsum("eq->e", variance)]
+    theta_entry = theta[block.rows]
+    by_entry.append(np.einsum("eq,eq->e", variance, theta_entry))
+    theta_entry *= theta_entry
+    by_entry.append(np.einsum("eq,eq->e", variance, theta_entry))
     return np.array([np.bincount(block.item, weights=block.trials * v, minlength=items) for v in by_entry])
 
 

@@ -1,8 +1,8 @@
 """Maximising the penalised marginal likelihood.
 
-`solve` runs in this order: a start from the single curve; a fit of some of the riders when there are many; Newton
-steps on the marginal likelihood, each with freshly placed nodes and freshly chosen smoothing; then, with the
-smoothing held, cheap steps until the gradient vanishes. What counts as converged is the gradient in units of
+`solve` starts a large cohort from the fit of every eighth rider; then it takes Newton steps on the marginal
+likelihood, each with freshly placed nodes and freshly chosen smoothing. The information is computed anew only
+when steps with the old one stop to shrink the gradient. What counts as converged is the gradient in units of
 standard errors (`TOLERANCE`), never a small change; and a = 0, where the gradient in a always vanishes, is a
 verdict of its own (`no_skill`).
 """
@@ -24,9 +24,12 @@ from .smoothing import choose, precisions
 
 TOLERANCE = 1e-7  # of the gradient, in standard errors: sqrt(g' A^-1 g)
 NO_SKILL = 0.02  # a discrimination below this is none: skill would move no probability by more than 0.5 %
-_CLOSE = 0.05  # gradient, in standard errors, below which the information is not computed anew
-_MOST_STEPS = 60
-_MOST_SMOOTHING_STEPS = 25
+_MOST_STEPS = 80
+_MOST_CHOICES = 25  # of the smoothing, before it is held as it is
+_CONTRACTION = 0.3  # a step must shrink the gradient by this, or the information is computed anew
+_LONG_STEP = 3.0  # standard errors; longer steps are checked against the likelihood
+_FEW_RIDERS = 400  # from here on, a fit of every eighth rider gives the start
+_THINNING = 8
 
 Progress = Callable[[str, float], None]
 
@@ -49,6 +52,11 @@ class Problem:
     curve: CurveModel
     groups: IntArray  # over (a, curve coefficients, population coefficients)
     curve_size: int
+
+    def of_riders(self, chosen: slice) -> Problem:
+        likelihood = self.likelihood
+        regressors = None if likelihood.regressors is None else likelihood.regressors[chosen]
+        return replace(self, likelihood=MarginalLikelihood(likelihood.counts.of_riders(chosen), regressors))
 
 
 @dataclass(frozen=True)
@@ -85,32 +93,44 @@ def penalised(problem: Problem, phi: FloatArray, rho: FloatArray, log_likelihood
 
 def solve(problem: Problem, start: State, progress: Progress | None = None) -> Solution:
     """Newton steps to the maximum of the penalised marginal likelihood, smoothing chosen on the way."""
-    state, value = start, -np.inf
-    settled = 0
+    riders = problem.likelihood.counts.riders
+    if riders >= _FEW_RIDERS:
+        thin = slice(None, None, _THINNING)
+        part = solve(problem.of_riders(thin), replace(start, centre=start.centre[thin]))
+        if not part.no_skill:
+            start = replace(start, phi=part.phi, rho=part.rho)
+    state, information, norm_before = start, None, np.inf
+    choices, held = 0, False
     for step in range(1, _MOST_STEPS + 1):
-        smoothing_open = settled < 2 and step <= _MOST_SMOOTHING_STEPS
-        nodes, at, _ = _pass(problem, state, locate_steps=6 if step == 1 else 3, information=True)
-        new_value = penalised(problem, state.phi, state.rho, at.log_likelihood)
-        information = _information(problem, state, at)
-        rho = state.rho
-        if smoothing_open:
+        nodes, at, curve = _pass(problem, state, 6 if step == 1 else 2, information=information is None)
+        if information is None:
+            information = _information(problem, state, at)
+            norm_before = np.inf
+        if not held:
             rho = choose(information, information @ state.phi + at.gradient, problem.groups, state.rho)
-            settled = settled + 1 if np.array_equal(rho, state.rho) else 0
-        factor, gradient = _factor(problem, information, state.phi, rho, at)
+            choices += 1
+            held = np.array_equal(rho, state.rho) or choices >= _MOST_CHOICES
+            state = replace(state, rho=rho)
+        factor, gradient = _factor(problem, information, state, at)
         move = cho_solve(factor, gradient)
         norm = float(np.sqrt(max(gradient @ move, 0.0)))
         if progress is not None:
             progress("gradient", norm)
-        closed = settled >= 2 or step > _MOST_SMOOTHING_STEPS
-        if closed and norm < _CLOSE:
-            return _polish(problem, replace(state, rho=rho), factor, step)
-        state = _advance(problem, replace(state, rho=rho, centre=nodes.centre), move, at, nodes)
+        if held and norm < TOLERANCE:
+            return _solution(problem, state, nodes, curve, norm, step)
+        if norm > _CONTRACTION * norm_before:
+            information = None
+            state = replace(state, centre=nodes.centre)
+            continue
+        norm_before = norm
+        state = _advance(problem, replace(state, centre=nodes.centre), move, at, nodes, check=norm > _LONG_STEP)
         if state.phi[0] < NO_SKILL:
             return _no_skill(problem, state, step)
-        value = new_value
+        if norm > _LONG_STEP:
+            information = None
     raise EstimationError(
-        f"The fit did not reach its gradient tolerance in {_MOST_STEPS} steps (it stood at {norm:.1e} standard errors, "
-        f"log-likelihood {value:.6g}); check the metric for outliers or fit a subset of the cohort."
+        f"The fit did not reach its gradient tolerance of {TOLERANCE:.0e} standard errors in {_MOST_STEPS} steps (it "
+        f"stood at {norm:.1e}); check the metric for outliers or fit a subset of the cohort."
     )
 
 
@@ -136,11 +156,11 @@ def _information(problem: Problem, state: State, at: Pass) -> FloatArray:
 
 
 def _factor(
-    problem: Problem, information: FloatArray, phi: FloatArray, rho: FloatArray, at: Pass
+    problem: Problem, information: FloatArray, state: State, at: Pass
 ) -> tuple[tuple[FloatArray, bool], FloatArray]:
     """Cholesky factor of the penalised information, and the penalised gradient."""
-    weight = precisions(rho, problem.groups)
-    gradient = at.gradient - weight * phi
+    weight = precisions(state.rho, problem.groups)
+    gradient = at.gradient - weight * state.phi
     ridge = 0.0
     scale = np.abs(np.diag(information)) + weight
     while True:
@@ -151,52 +171,34 @@ def _factor(
             ridge = max(10 * ridge, 1e-3)
 
 
-def _advance(problem: Problem, state: State, move: FloatArray, at: Pass, nodes: Nodes) -> State:
-    """The Newton step, shortened until the penalised likelihood on the same nodes does not fall."""
-    before = penalised(problem, state.phi, state.rho, at.log_likelihood)
+def _advance(problem: Problem, state: State, move: FloatArray, at: Pass, nodes: Nodes, check: bool) -> State:
+    """The Newton step; a long one is shortened until the penalised likelihood on the same nodes does not fall."""
     length = 1.0
     if state.phi[0] + move[0] < 0.2 * state.phi[0]:
-        length = 0.8 * state.phi[0] / -move[0]
+        length = 0.8 * state.phi[0] / -float(move[0])
+    if not check:
+        return replace(state, phi=state.phi + length * move)
+    before = penalised(problem, state.phi, state.rho, at.log_likelihood)
     for _ in range(12):
         phi = state.phi + length * move
-        if float(np.max(np.abs(length * move))) < 1e-3:
-            return replace(state, phi=phi)  # too short to check against rounding
         a, coefficients, population = split(problem, phi)
         trial = problem.likelihood.evaluate(a, problem.curve.at(a, coefficients), population, nodes)
         if penalised(problem, phi, state.rho, trial.log_likelihood) >= before:
-            return replace(state, phi=phi)
-        length /= 2
-    return replace(state, phi=state.phi + length * move)
-
-
-def _polish(problem: Problem, state: State, factor: tuple[FloatArray, bool], steps: int) -> Solution:
-    """With smoothing and information held, steps on the gradient alone until it vanishes; then one full pass."""
-    norm = np.inf
-    for extra in range(_MOST_STEPS):
-        nodes, at, curve = _pass(problem, state, locate_steps=2, information=False)
-        gradient = at.gradient - precisions(state.rho, problem.groups) * state.phi
-        move = cho_solve(factor, gradient)
-        norm = float(np.sqrt(max(gradient @ move, 0.0)))
-        if norm < TOLERANCE:
             break
-        state = replace(state, phi=state.phi + move, centre=nodes.centre)
-    else:
-        raise EstimationError(
-            f"The fit stopped at a gradient of {norm:.1e} standard errors, above its tolerance of {TOLERANCE:.0e}; "
-            "check the metric for outliers or fit a subset of the cohort."
-        )
-    at = problem.likelihood.evaluate(*_arguments(problem, state, curve, nodes), information=True)
-    factor, _ = _factor(problem, _information(problem, state, at), state.phi, state.rho, at)
-    covariance = cho_solve(factor, np.eye(state.phi.size))
-    return Solution(state.phi, state.rho, nodes, at, curve, covariance, norm, steps + extra, no_skill=False)
+        length /= 2
+    return replace(state, phi=phi)
 
 
-def _arguments(problem: Problem, state: State, curve: Curve, nodes: Nodes) -> tuple[float, Curve, FloatArray, Nodes]:
+def _solution(problem: Problem, state: State, nodes: Nodes, curve: Curve, norm: float, steps: int) -> Solution:
+    """One more pass at the maximum, for the information there."""
     a, _, population = split(problem, state.phi)
-    return a, curve, population, nodes
+    at = problem.likelihood.evaluate(a, curve, population, nodes, information=True)
+    factor, _ = _factor(problem, _information(problem, state, at), state, at)
+    covariance = cho_solve(factor, np.eye(state.phi.size))
+    return Solution(state.phi, state.rho, nodes, at, curve, covariance, norm, steps, no_skill=False)
 
 
 def _no_skill(problem: Problem, state: State, steps: int) -> Solution:
-    nodes, at, curve = _pass(problem, state, locate_steps=3, information=True)
+    nodes, at, curve = _pass(problem, state, locate_steps=3, information=False)
     size = state.phi.size
     return Solution(state.phi, state.rho, nodes, at, curve, np.zeros((size, size)), 0.0, steps, no_skill=True)
