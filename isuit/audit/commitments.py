@@ -52,7 +52,7 @@ def leaves_root(leaves: Iterable[str]) -> str:
 
 
 def rider_lines(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, bytes]]:
-    """Each rider with all their canonical lines, from batches in canonical order, where a rider's lines are adjacent."""
+    """Each rider with all their canonical lines, which are adjacent in batches in canonical order."""
     open_rider: str | None = None
     parts: list[bytes] = []
     for batch in batches:

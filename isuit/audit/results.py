@@ -16,8 +16,10 @@ import pyarrow as pa
 import rfc8785
 
 from isuit.audit.digests import tagged
+from isuit.store.fits import FIT_FORMAT
 
 RESULT_TAG = "isuit/result/1"
+FIT_TAG = "isuit/fit/1"
 QUANTUM = 1e-4
 TOLERANCE = 1e-3  # far below any standard error that 1,000,000 outcomes can reach, far above rounding
 
@@ -54,3 +56,9 @@ def largest_difference(before: pa.Table, after: pa.Table, columns: tuple[str, ..
         if left.size:
             largest = max(largest, float(np.nanmax(np.abs(left - right), initial=0.0)))
     return largest
+
+
+def fit_id(cohort_hash: str, configuration: dict[str, Any], estimator_version: str) -> str:
+    """A fit is named by what went in: cohort, configuration and estimator."""
+    digest = tagged(FIT_TAG, cohort_hash.encode(), rfc8785.dumps(configuration), estimator_version.encode())
+    return f"{FIT_FORMAT}:{digest}"

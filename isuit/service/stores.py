@@ -52,4 +52,4 @@ def _record(
 
 def finish_pending(paths: StorePaths, key: bytes) -> None:
     """Finish the work a killed command left in `ledger.pending`, under the exclusive lock, with no connection open."""
-    raise StoreError(f"The store {paths.directory} holds unfinished work that this version cannot finish.")
+    raise StoreError(f"the store {paths.directory} holds unfinished work that this version cannot finish.")

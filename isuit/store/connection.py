@@ -32,7 +32,7 @@ def connect(database: Path, spill: Path, *, read_only: bool) -> duckdb.DuckDBPyC
 
 
 def busy(directory: Path) -> StoreBusy:
-    return StoreBusy(f"The store {directory} is in use by another process; try again, or give --wait SECONDS.")
+    return StoreBusy(f"the store {directory} is in use by another process; try again, or give --wait SECONDS.")
 
 
 FULL = ("no space left", "file too large", "disk quota", "could not write all")
@@ -54,16 +54,16 @@ def explain(error: duckdb.Error | OSError, directory: Path) -> IsuitError | None
     if is_foreign_lock(error):
         return busy(directory)
     if says(FULL):
-        sentence = f"The disk of the store {directory} is full; nothing was recorded: free some space and try again."
+        sentence = f"the disk of the store {directory} is full; nothing was recorded: free some space and try again."
     elif says(UNWRITABLE):
-        sentence = f"The store {directory} cannot be written; nothing was recorded: check its permissions."
+        sentence = f"the store {directory} cannot be written; nothing was recorded: check its permissions."
     elif isinstance(error, duckdb.Error) and says(UNREADABLE):
         sentence = (
             f"{directory}/store.duckdb cannot be read by DuckDB {duckdb.__version__}: it is damaged or of another "
             "version; restore a copy or install the version that wrote it."
         )
     elif isinstance(error, duckdb.OutOfMemoryException):
-        sentence = f"Memory and spill space for the store {directory} ran out; nothing was recorded."
+        sentence = f"memory and spill space for the store {directory} ran out; nothing was recorded."
     elif isinstance(error, (duckdb.IOException, duckdb.FatalException, duckdb.SerializationException)):
         sentence = f"DuckDB could not use the store {directory}; nothing was recorded: check the disk and its files."
     return StoreError(sentence) if sentence else None

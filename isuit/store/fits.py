@@ -11,7 +11,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from isuit.domain import Estimate
+from isuit.domain import Estimate, FitKind
 from isuit.errors import InputError, NotFound
 from isuit.store.query import arrow, first, insert, rows
 
@@ -29,7 +29,7 @@ class FitRecord:
     dimension: str
     configuration: str
     estimator_version: str
-    kind: str
+    kind: FitKind
     discrimination: float | None
     discrimination_se: float | None
     log_likelihood: float
@@ -109,10 +109,12 @@ def find_fit(connection: duckdb.DuckDBPyConnection, reference: str) -> FitRecord
     """The fit that a fit id, a cohort hash, or a prefix of at least 8 digits of either names."""
     prefix = re.fullmatch(r"(?:(isuit-[cf]1):)?([0-9a-fA-F]*)", reference.strip())
     if prefix is None:
-        raise NotFound("No such fit: a fit is named by its id or its cohort's hash; `isuit fits` lists them.")
+        raise NotFound("no such fit: a fit is named by its id or its cohort's hash; `isuit fits` lists them.")
     tag, digits = prefix.group(1), prefix.group(2).lower()
     if len(digits) < SHORTEST_PREFIX:
-        raise InputError(f"Give at least {SHORTEST_PREFIX} digits of a fit id or a cohort hash; `isuit fits` lists them.")
+        raise InputError(
+            f"give at least {SHORTEST_PREFIX} digits of a fit id or a cohort hash; `isuit fits` lists them."
+        )
     found = rows(
         connection,
         "SELECT fit_id FROM ledger.fits WHERE starts_with(fit_id, ?) OR starts_with(cohort_hash, ?) "
@@ -120,10 +122,10 @@ def find_fit(connection: duckdb.DuckDBPyConnection, reference: str) -> FitRecord
         [f"{tag or FIT_FORMAT}:{digits}", f"{tag or 'isuit-c1'}:{digits}"],
     )
     if not found:
-        raise NotFound("No fit of this store has that id or cohort hash; `isuit fits` lists them.")
+        raise NotFound("no fit of this store has that id or cohort hash; `isuit fits` lists them.")
     if len(found) > 1:
         listed = ", ".join(fit_id for (fit_id,) in found)
-        raise InputError(f"That names {len(found)} fits, give more digits or one of their ids: {listed}.")
+        raise InputError(f"that names {len(found)} fits, give more digits or one of their ids: {listed}.")
     record = get_fit(connection, found[0][0])
     assert record is not None
     return record

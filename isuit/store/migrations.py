@@ -187,7 +187,7 @@ def refuse_newer(connection: Connection) -> None:
     unknown = sorted(applied(connection) - MIGRATIONS.keys())
     if unknown:
         raise StoreError(
-            f"This store was written by a newer version of isuit ({len(unknown)} unknown migrations); "
+            f"this store was written by a newer version of isuit ({len(unknown)} unknown migrations); "
             "install that version to use it."
         )
 

@@ -138,23 +138,31 @@ def _close(store: Store) -> None:
             store.paths.database.chmod(FILE_MODE)
 
 
-def _prepare_directory(paths: StorePaths, *, create: bool) -> None:
+def is_store(path: Path) -> bool:
+    """Whether there is a store at `path`; refuses a place where there is none and none can be made."""
+    paths = StorePaths(Path(path))
     directory = paths.directory
     if directory.exists() and not directory.is_dir():
         raise StoreError(f"{directory} is a file, not a store; name a directory with --store.")
     if paths.database.exists():
-        return
-    if not create:
-        raise StoreError(f"There is no store at {directory}; make one with `isuit init`, or name one with --store.")
+        return True
     if directory.exists() and {entry.name for entry in directory.iterdir()} - paths.names():
         raise StoreError(f"{directory} holds other files and no store; name an empty or a new directory with --store.")
-    try:
-        directory.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
-        directory.chmod(DIRECTORY_MODE)
-    except OSError as error:
+    existing = next(place for place in (directory, *directory.absolute().parents) if place.exists())
+    if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
+        raise StoreError(f"no store can be made at {directory}: {existing} cannot be written; choose another place.")
+    return False
+
+
+def _prepare_directory(paths: StorePaths, *, create: bool) -> None:
+    if is_store(paths.directory):
+        return
+    if not create:
         raise StoreError(
-            f"The store {directory} cannot be made here ({error.strerror}); choose another place."
-        ) from None
+            f"there is no store at {paths.directory}; make one with `isuit init`, or name one with --store."
+        )
+    paths.directory.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
+    paths.directory.chmod(DIRECTORY_MODE)
 
 
 def _acquire(
@@ -214,7 +222,7 @@ def _connected(paths: StorePaths, *, write: bool, inspect: bool) -> Store:
         if row != (key_digest(store.key),):
             store.close_database()
             raise StoreError(
-                f"The key file of {paths.directory} is not the one this store was made with; restore the original, "
+                f"the key file of {paths.directory} is not the one this store was made with; restore the original, "
                 "or suppressed riders would come back."
             )
     return store
@@ -227,7 +235,7 @@ def _clean_up(
     _sweep(paths.spill)
     if not paths.database.exists():
         if not create:
-            raise StoreError(f"There is no store at {paths.directory}; make one with `isuit init`.")
+            raise StoreError(f"there is no store at {paths.directory}; make one with `isuit init`.")
         founding.found()
         return
     key = _read_key(paths)
@@ -268,9 +276,9 @@ def _read_key(paths: StorePaths) -> bytes:
     try:
         key = paths.key.read_bytes()
     except FileNotFoundError:
-        raise StoreError(f"The store {paths.directory} has no key file; restore it beside store.duckdb.") from None
+        raise StoreError(f"the store {paths.directory} has no key file; restore it beside store.duckdb.") from None
     if len(key) != KEY_BYTES:
-        raise StoreError(f"The key file of {paths.directory} is damaged; restore it beside store.duckdb.")
+        raise StoreError(f"the key file of {paths.directory} is damaged; restore it beside store.duckdb.")
     return key
 
 

@@ -16,9 +16,7 @@ def rows(connection: duckdb.DuckDBPyConnection, query: str, arguments: Sequence[
     return list(connection.execute(query, list(arguments)).fetchall())
 
 
-def first(
-    connection: duckdb.DuckDBPyConnection, query: str, arguments: Sequence[Any] = ()
-) -> tuple[Any, ...] | None:
+def first(connection: duckdb.DuckDBPyConnection, query: str, arguments: Sequence[Any] = ()) -> tuple[Any, ...] | None:
     """The first row of a short answer, or None."""
     found = rows(connection, query, arguments)
     return found[0] if found else None
