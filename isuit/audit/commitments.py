@@ -48,7 +48,7 @@ class Commitment:
 
 def leaves_root(leaves: Iterable[str]) -> str:
     """The root over leaves, whatever their order."""
-    return tagged(ROOT_TAG, *(bytes.fromhex(leaf) for leaf in sorted(leaves)))
+    return tagged(ROOT_TAG, *(leaf.encode() for leaf in sorted(leaves)))
 
 
 def rider_lines(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, bytes]]:
