@@ -79,6 +79,7 @@ class FitRecord(Published):
     discrimination_se: float | None
     log_likelihood: float
     estimator_version: str
+    tool_version: str = Field(description="The version of isuit that made the fit.")
     configuration: dict[str, Any]
     identification: Identification
     promotion: Promotion | None

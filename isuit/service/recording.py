@@ -10,13 +10,14 @@ from typing import Any
 import duckdb
 import rfc8785
 
+from isuit import __version__
 from isuit.audit.commitments import ROWS_LEAF_TAG, SKILL_LEAF_TAG, Commitment, rider_lines, skill_content
 from isuit.audit.log import append_event
 from isuit.audit.results import result_digest
 from isuit.domain import Estimate, FitConfig
 from isuit.ingest import Cohort
 from isuit.store.cohorts import CohortRecord, find_cohort, insert_cohort, insert_commitments, insert_outcomes
-from isuit.store.fits import FitRecord, atlas_rows, get_fit, insert_atlas, insert_fit, insert_skills
+from isuit.store.fits import FitRecord, curve_rows, get_fit, insert_atlas, insert_fit, insert_skills
 from isuit.store.opening import Store
 from isuit.store.sites import Coordinates, record_sites
 
@@ -94,6 +95,7 @@ def _append_fit(
         dimension=config.dimension,
         configuration=canonical_json(config.as_json()),
         estimator_version=estimate.estimator_version,
+        tool_version=__version__,
         kind=estimate.kind,
         discrimination=estimate.discrimination,
         discrimination_se=estimate.discrimination_se,
@@ -108,9 +110,9 @@ def _append_fit(
         result_digest="",
         recorded_at=_now(),
     )
-    insert_atlas(connection, record, estimate)
-    # The digest is taken of the stored rows, as `rederive` will take it.
-    digest = result_digest(record.kind, record.discrimination, record.discrimination_se, atlas_rows(connection, fit_id))
+    curves = curve_rows(estimate)
+    insert_atlas(connection, fit_id, config.activity, config.dimension, curves)
+    digest = result_digest(record.kind, record.discrimination, record.discrimination_se, curves)
     insert_fit(connection, FitRecord(**{**asdict(record), "result_digest": digest}))
     payload = {
         "fit_id": fit_id,
@@ -126,7 +128,7 @@ def _commit_skills(connection: duckdb.DuckDBPyConnection, fit_id: str, estimate:
     skills = estimate.skills
     if skills is None or not skills.riders:
         return None
-    insert_skills(connection, fit_id, estimate)
+    insert_skills(connection, fit_id, skills)
     commitment = Commitment()
     columns = (skills.mean, skills.sd, skills.outcomes, skills.bins, skills.usable)
     for row in zip(skills.riders, *(column.tolist() for column in columns), strict=True):

@@ -11,9 +11,9 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from isuit.domain import Estimate, FitKind
+from isuit.domain import Estimate, FitKind, Skills
 from isuit.errors import InputError, NotFound
-from isuit.store.query import arrow, first, insert, rows
+from isuit.store.query import arrow, first, rows
 
 FIT_FORMAT = "isuit-f1"
 SHORTEST_PREFIX = 8  # digits
@@ -29,6 +29,7 @@ class FitRecord:
     dimension: str
     configuration: str
     estimator_version: str
+    tool_version: str
     kind: FitKind
     discrimination: float | None
     discrimination_se: float | None
@@ -54,37 +55,41 @@ def insert_fit(connection: duckdb.DuckDBPyConnection, record: FitRecord) -> None
     connection.execute(f"INSERT INTO ledger.fits VALUES ({', '.join('?' * len(values))})", list(values))
 
 
-def insert_atlas(connection: duckdb.DuckDBPyConnection, record: FitRecord, estimate: Estimate) -> None:
-    """The fit's curves, point by point; only curves: nothing here speaks of a person."""
+def curve_rows(estimate: Estimate) -> pa.Table:
+    """An estimate's curves as `atlas_rows` gives them back: the shared one first, then by site; each by metric."""
     tables = []
-    for curve in estimate.curves:
+    # By UTF-8 bytes, which is by code point: the order of DuckDB.
+    for curve in sorted(estimate.curves, key=lambda curve: (curve.site is not None, curve.site or "")):
         points = len(curve.metric)
-        nothing = pa.nulls(points, pa.float64())
-        tables.append(
-            pa.table(
-                {
-                    "fit_id": pa.array([record.fit_id] * points, pa.string()),
-                    "activity": pa.array([record.activity] * points, pa.string()),
-                    "dimension": pa.array([record.dimension] * points, pa.string()),
-                    "site": pa.array([curve.site] * points, pa.string()),
-                    "metric": pa.array(curve.metric, pa.float64()),
-                    "difficulty": nothing if curve.difficulty is None else pa.array(curve.difficulty, pa.float64()),
-                    "difficulty_se": nothing
-                    if curve.difficulty_se is None
-                    else pa.array(curve.difficulty_se, pa.float64()),
-                    "suitability": pa.array(curve.suitability, pa.float64()),
-                }
-            )
+        unknown = pa.nulls(points, pa.float64())
+        columns = {
+            "site": pa.array([curve.site] * points, pa.string()),
+            "metric": pa.array(curve.metric, pa.float64()),
+            "difficulty": unknown if curve.difficulty is None else pa.array(curve.difficulty, pa.float64()),
+            "difficulty_se": unknown if curve.difficulty_se is None else pa.array(curve.difficulty_se, pa.float64()),
+            "suitability": pa.array(curve.suitability, pa.float64()),
+        }
+        tables.append(pa.table(columns).sort_by("metric"))
+    return pa.concat_tables(tables)
+
+
+def insert_atlas(
+    connection: duckdb.DuckDBPyConnection, fit_id: str, activity: str, dimension: str, curves: pa.Table
+) -> None:
+    """The fit's curves, point by point; only curves: nothing here speaks of a person."""
+    connection.register("incoming", curves)
+    try:
+        connection.execute(
+            "INSERT INTO atlas.difficulty BY NAME SELECT ? AS fit_id, ? AS activity, ? AS dimension, * FROM incoming",
+            [fit_id, activity, dimension],
         )
-    insert(connection, "atlas.difficulty", pa.concat_tables(tables))
+    finally:
+        connection.unregister("incoming")
 
 
-def insert_skills(connection: duckdb.DuckDBPyConnection, fit_id: str, estimate: Estimate) -> None:
-    skills = estimate.skills
-    if skills is None:
-        return
+def skill_table(skills: Skills) -> pa.Table:
+    """Skills as `skill_rows` gives them back."""
     columns = {
-        "fit_id": pa.array([fit_id] * len(skills.riders), pa.string()),
         "rider": pa.array(skills.riders, pa.string()),
         "skill_mean": pa.array(skills.mean, pa.float64()),
         "skill_sd": pa.array(skills.sd, pa.float64()),
@@ -92,7 +97,15 @@ def insert_skills(connection: duckdb.DuckDBPyConnection, fit_id: str, estimate: 
         "n_bins": pa.array(skills.bins, pa.int64()),
         "usable": pa.array(skills.usable, pa.bool_()),
     }
-    insert(connection, "personal.skills", pa.table(columns))
+    return pa.table(columns)
+
+
+def insert_skills(connection: duckdb.DuckDBPyConnection, fit_id: str, skills: Skills) -> None:
+    connection.register("incoming", skill_table(skills))
+    try:
+        connection.execute("INSERT INTO personal.skills BY NAME SELECT ? AS fit_id, * FROM incoming", [fit_id])
+    finally:
+        connection.unregister("incoming")
 
 
 def fit_records(connection: duckdb.DuckDBPyConnection) -> list[FitRecord]:

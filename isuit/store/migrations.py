@@ -69,6 +69,7 @@ CREATE TABLE ledger.fits (
     dimension VARCHAR NOT NULL,
     configuration VARCHAR NOT NULL,
     estimator_version VARCHAR NOT NULL,
+    tool_version VARCHAR NOT NULL,
     kind VARCHAR NOT NULL,
     discrimination DOUBLE,
     discrimination_se DOUBLE,
