@@ -78,13 +78,13 @@ class Spline:
 
     @cached_property
     def _whitening(self) -> FloatArray:
-        """Coefficients of the penalised functions, scaled so that their penalty is the sum of squares."""
+        """Coefficients of the penalised functions, scaled so that their penalty is a multiple of the sum of squares."""
         values, vectors = np.linalg.eigh(self.penalty)
         kept = self.size - self.free
         # eigh fixes vectors up to sign; the largest entry is made positive so that every machine agrees.
         vectors, values = vectors[:, ::-1][:, :kept], values[::-1][:kept]
         signs = np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(kept)])
-        return np.asarray(vectors * signs / np.sqrt(values))
+        return np.asarray(vectors * signs * np.sqrt(values[-1:] / values))
 
     @property
     def free(self) -> int:

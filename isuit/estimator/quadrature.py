@@ -22,16 +22,17 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
-from scipy.sparse import csr_matrix, hstack, issparse
+from scipy.sparse import csr_matrix, hstack, vstack
 
 from isuit.domain import FloatArray, IntArray
 
 from .counts import Counts
+from .design import Design, gram
 
 NODES = 11
 # Terms of the posterior variance of the score, in polynomials of skill orthonormal under the rider's posterior:
 # five leave a relative error below 1e-4 in the information even for riders with one outcome.
-VARIANCE_TERMS = 5
+VARIANCE_TERMS = 6
 _BLOCK_ENTRIES = 12_000  # sparse entries in a block: its arrays (entries x nodes) stay in the cache
 _THREADS = 2
 
@@ -40,18 +41,16 @@ _z, _w = np.polynomial.hermite_e.hermegauss(NODES)
 NODE: FloatArray = _z
 LOG_WEIGHT: FloatArray = np.log(_w / _w.sum()) + _z**2 / 2
 
-Matrix = Any  # a numpy array or a scipy.sparse.csr_matrix; designs with sites are sparse
-
 
 @dataclass(frozen=True)
 class Curve:
-    """f at each item, its design (items x coefficients), and its derivative with respect to the discrimination.
+    """f at each item, its design, and its derivative with respect to the discrimination.
 
     `by_a` is zero unless an anchor curve, which depends on the discrimination, is part of f.
     """
 
     value: FloatArray
-    design: Matrix
+    design: Design
     by_a: FloatArray
 
 
@@ -105,22 +104,17 @@ class _Block:
 class MarginalLikelihood:
     """The likelihood of a cohort's counts with skill integrated out.
 
-    The prior of skill is normal with variance one about `regressors @ population coefficients`, or about zero.
+    The prior of skill is normal with variance one about the population's design applied to its coefficients.
     """
 
-    def __init__(self, counts: Counts, regressors: Matrix | None = None) -> None:
+    def __init__(self, counts: Counts, population: Design) -> None:
         self.counts = counts
-        self.regressors = regressors
+        self.population = population
         self._blocks = _blocks(counts)
-
-    def prior_mean(self, population: FloatArray) -> FloatArray:
-        if self.regressors is None:
-            return np.zeros(self.counts.riders)
-        return np.asarray(self.regressors @ population)
 
     def locate(self, a: float, f: FloatArray, population: FloatArray, start: FloatArray, steps: int) -> Nodes:
         """Mode and curvature of each rider's log posterior, by Newton steps from a start."""
-        prior_mean = self.prior_mean(population)
+        prior_mean = self.population.apply(population)
 
         def of_block(block: _Block) -> tuple[FloatArray, FloatArray]:
             centre = start[block.riders].copy()
@@ -141,14 +135,14 @@ class MarginalLikelihood:
     def evaluate(self, a: float, curve: Curve, population: FloatArray, nodes: Nodes, information: bool = False) -> Pass:
         """Log-likelihood and gradient with the nodes held, and the observed information when asked for."""
         counts, f = self.counts, curve.value
-        prior_mean = self.prior_mean(population)
+        prior_mean = self.population.apply(population)
         odds = np.exp(np.clip(f, -300.0, 300.0))
         log_likelihood = float((counts.item_trials - counts.item_successes) @ f)
         expected = np.zeros(counts.items)
         score_a = 0.0
         gaps, thetas, weights = [], [], []
         moments = np.zeros((3, counts.items))
-        missing: Matrix = 0.0
+        missing = _SecondMoments()
 
         def of_block(block: _Block) -> tuple[Any, ...]:
             successes = counts.rider_successes[block.riders][:, None]
@@ -179,7 +173,10 @@ class MarginalLikelihood:
             return (
                 *result,
                 _complete_moments(block, theta, entry_weight, p, counts.items),
-                self._score_variance(block, theta, weight, p, shortfall, curve),
+                [
+                    self._score(block, theta, weight * polynomial, p, shortfall, curve)
+                    for polynomial in _orthonormal_polynomials(weight)
+                ],
             )
 
         for part in self._over_blocks(of_block):
@@ -191,50 +188,40 @@ class MarginalLikelihood:
             weights.append(part[5])
             if information:
                 moments += part[6]
-                missing = missing + part[7]
+                missing.add(part[7])
 
         residual = counts.item_successes - expected
-        in_population = [] if self.regressors is None else self.regressors.T @ np.concatenate(gaps)
         gradient = np.concatenate(
-            [[score_a - float(residual @ curve.by_a)], -(curve.design.T @ residual), in_population]
+            [
+                [score_a - float(residual @ curve.by_a)],
+                -curve.design.pull_back(residual),
+                self.population.pull_back(np.concatenate(gaps)),
+            ]
         )
         posterior = Posterior(np.concatenate(thetas), np.concatenate(weights))
-        observed = self._complete(curve, moments) - _dense(missing) if information else None
+        observed = None
+        if information:
+            observed = self._complete(curve, moments) - self._in_order_of_parameters(missing.total(), curve)
         return Pass(log_likelihood, gradient, observed, residual, posterior)
 
-    def skill_variance(
-        self, a: float, curve: Curve, nodes: Nodes, posterior: Posterior, covariance: FloatArray
-    ) -> FloatArray:
+    def skill_variance(self, a: float, curve: Curve, posterior: Posterior, covariance: FloatArray) -> FloatArray:
         """What the parameters' uncertainty adds to the variance of each rider's posterior mean (delta method)."""
         centred = posterior.weight * (posterior.theta - posterior.mean[:, None])
+        order = self._parameter_of_column(curve)
+        ordered = covariance[np.ix_(order, order)]
 
         def of_block(block: _Block) -> FloatArray:
             theta = posterior.theta[block.riders]
             c = centred[block.riders]
             p = 1.0 / (1.0 + np.exp(curve.value[block.item][:, None] - (a * theta)[block.rows]))
             shortfall = theta * (self.counts.rider_successes[block.riders][:, None] - block.summing @ p)
-            slope = _dense(self._score_column(block, theta, c, p, shortfall, curve))
-            return np.asarray(np.einsum("rm,rm->r", slope @ covariance, slope))
+            dense, local = self._score(block, theta, c, p, shortfall, curve)
+            slope = dense if local is None else np.hstack([dense, local.toarray()])
+            return np.asarray(np.einsum("rm,rm->r", slope @ ordered, slope))
 
         return np.concatenate(list(self._over_blocks(of_block)))
 
-    def _score_variance(
-        self,
-        block: _Block,
-        theta: FloatArray,
-        weight: FloatArray,
-        p: FloatArray,
-        shortfall: FloatArray,
-        curve: Curve,
-    ) -> Matrix:
-        """The sum over the block's riders of the posterior variance of the complete-data score."""
-        total: Matrix = 0.0
-        for polynomial in _orthonormal_polynomials(weight):
-            column = self._score_column(block, theta, weight * polynomial, p, shortfall, curve)
-            total = total + column.T @ column
-        return total
-
-    def _score_column(
+    def _score(
         self,
         block: _Block,
         theta: FloatArray,
@@ -242,31 +229,55 @@ class MarginalLikelihood:
         p: FloatArray,
         shortfall: FloatArray,
         curve: Curve,
-    ) -> Matrix:
+    ) -> tuple[FloatArray, csr_matrix | None]:
         """Each rider's complete-data score summed over nodes with the given coefficients, which sum to zero.
 
-        Terms of the score that do not vary with skill drop out.
+        Terms of the score that do not vary with skill drop out. Dense columns: a, curve, population; local
+        columns: curve, population.
         """
         by_entry = block.trials * np.einsum("eq,eq->e", coefficient[block.rows], p)
         weighted = csr_matrix((by_entry, block.item, block.indptr), shape=(block.rider_trials.size, self.counts.items))
         in_a = np.einsum("rq,rq->r", coefficient, shortfall) + weighted @ curve.by_a
-        parts = [in_a[:, None], weighted @ curve.design]
-        if self.regressors is not None:
-            drift = np.einsum("rq,rq->r", coefficient, theta)
-            parts.append(_scale_rows(self.regressors[block.riders], drift))
-        return hstack(parts, format="csr") if any(map(issparse, parts)) else np.hstack(parts)
+        drift = np.einsum("rq,rq->r", coefficient, theta)[:, None]
+        riders = self.population.of_rows(block.riders)
+        dense = np.hstack([in_a[:, None], weighted @ curve.design.dense, drift * riders.dense])
+        local = []
+        if curve.design.local is not None:
+            local.append(weighted @ curve.design.local)
+        if riders.local is not None:
+            local.append(riders.local.multiply(drift).tocsr())
+        return dense, hstack(local, format="csr") if local else None
+
+    def _parameter_of_column(self, curve: Curve) -> IntArray:
+        """For each column of `_score`, the place of its parameter in (a, curve, population)."""
+        inner, outer = curve.design, self.population
+        first, second = inner.dense.shape[1], outer.dense.shape[1]
+        shift = 1 + inner.size
+        return np.concatenate(
+            [
+                np.arange(1 + first),
+                shift + np.arange(second),
+                1 + np.arange(first, inner.size),
+                shift + np.arange(second, outer.size),
+            ]
+        )
+
+    def _in_order_of_parameters(self, by_column: FloatArray, curve: Curve) -> FloatArray:
+        order = self._parameter_of_column(curve)
+        result = np.empty_like(by_column)
+        result[np.ix_(order, order)] = by_column
+        return result
 
     def _complete(self, curve: Curve, moments: FloatArray) -> FloatArray:
         """The information if skills were known: a logistic regression on (theta - df/da, -design)."""
         v0, v1, v2 = moments
-        columns = 1 + curve.design.shape[1]
-        size = columns + (0 if self.regressors is None else self.regressors.shape[1])
+        columns = 1 + curve.design.size
+        size = columns + self.population.size
         total = np.zeros((size, size))
         total[0, 0] = float(np.sum(v2 - 2 * curve.by_a * v1 + curve.by_a**2 * v0))
-        total[0, 1:columns] = total[1:columns, 0] = curve.design.T @ (curve.by_a * v0 - v1)
-        total[1:columns, 1:columns] = _dense(curve.design.T @ _scale_rows(curve.design, v0))
-        if self.regressors is not None:
-            total[columns:, columns:] = _dense(self.regressors.T @ self.regressors)
+        total[0, 1:columns] = total[1:columns, 0] = curve.design.pull_back(curve.by_a * v0 - v1)
+        total[1:columns, 1:columns] = curve.design.gram(v0)
+        total[columns:, columns:] = self.population.gram(np.ones(self.population.rows))
         return total
 
     def _over_blocks(self, task: Callable[[_Block], _T]) -> Iterator[_T]:
@@ -276,6 +287,28 @@ class MarginalLikelihood:
             return
         with ThreadPoolExecutor(_THREADS) as pool:
             yield from pool.map(task, self._blocks)
+
+
+class _SecondMoments:
+    """Sums of squares and products of score columns; local parts wait until the end, when one product does."""
+
+    def __init__(self) -> None:
+        self._sum: FloatArray | float = 0.0
+        self._dense: list[FloatArray] = []
+        self._local: list[csr_matrix] = []
+
+    def add(self, columns: list[tuple[FloatArray, csr_matrix | None]]) -> None:
+        for dense, local in columns:
+            if local is None:
+                self._sum = self._sum + gram(dense, None)
+            else:
+                self._dense.append(dense)
+                self._local.append(local)
+
+    def total(self) -> FloatArray:
+        if not self._local:
+            return np.asarray(self._sum)
+        return gram(np.concatenate(self._dense), vstack(self._local, format="csr"))
 
 
 def _blocks(counts: Counts) -> list[_Block]:
@@ -328,13 +361,3 @@ def _orthonormal_polynomials(weight: FloatArray) -> Iterator[FloatArray]:
         norm = np.sqrt(np.einsum("rq,rq,rq->r", weight, following, following))
         before, now = now, following / norm[:, None]
         yield now
-
-
-def _scale_rows(matrix: Matrix, by: FloatArray) -> Matrix:
-    if issparse(matrix):
-        return matrix.multiply(by[:, None]).tocsr()
-    return matrix * by[:, None]
-
-
-def _dense(matrix: Matrix) -> FloatArray:
-    return np.asarray(matrix.toarray() if issparse(matrix) else matrix)

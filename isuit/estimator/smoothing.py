@@ -17,6 +17,8 @@ from scipy.optimize import minimize
 from isuit.domain import FloatArray, IntArray
 
 FREE = -1  # group of a coefficient that is not penalised
+WEAK = -2  # group of coefficients with a precision too small to move them: it only makes them sum to about zero
+_WEAK_PRECISION = 1e-2
 # Precisions that can be told apart: below, the data decide alone; above, the group is zero to any digit shown.
 LOWEST, HIGHEST = -12.0, 25.0
 STEP = 0.01  # log precisions are whole multiples of this, so that the last bits of a sum cannot move an estimate
@@ -24,7 +26,7 @@ STEP = 0.01  # log precisions are whole multiples of this, so that the last bits
 
 def precisions(rho: FloatArray, groups: IntArray) -> FloatArray:
     """The precision of each coefficient; zero where it is free."""
-    padded = np.append(np.exp(rho), 0.0)  # FREE = -1 picks the last
+    padded = np.concatenate([np.exp(rho), [_WEAK_PRECISION, 0.0]])  # WEAK and FREE pick from the end
     return np.asarray(padded[groups])
 
 

@@ -39,7 +39,7 @@ class CurveModel(Protocol):
 
     def at(self, a: float, coefficients: FloatArray) -> Curve: ...
 
-    def curvature(self, coefficients: FloatArray, residual: FloatArray) -> FloatArray:
+    def curvature(self, a: float, coefficients: FloatArray, residual: FloatArray) -> FloatArray:
         """What second derivatives of f add to the information of (a, coefficients); zero for a linear model."""
         ...
 
@@ -54,9 +54,8 @@ class Problem:
     curve_size: int
 
     def of_riders(self, chosen: slice) -> Problem:
-        likelihood = self.likelihood
-        regressors = None if likelihood.regressors is None else likelihood.regressors[chosen]
-        return replace(self, likelihood=MarginalLikelihood(likelihood.counts.of_riders(chosen), regressors))
+        part = self.likelihood.counts.of_riders(chosen)
+        return replace(self, likelihood=MarginalLikelihood(part, self.likelihood.population.of_rows(chosen)))
 
 
 @dataclass(frozen=True)
@@ -100,20 +99,21 @@ def solve(problem: Problem, start: State, progress: Progress | None = None) -> S
         if not part.no_skill:
             start = replace(start, phi=part.phi, rho=part.rho)
     state, information, norm_before = start, None, np.inf
-    choices, held = 0, False
+    choices, held, same = 0, False, False
     for step in range(1, _MOST_STEPS + 1):
         nodes, at, curve = _pass(problem, state, 6 if step == 1 else 2, information=information is None)
         if information is None:
-            information = _information(problem, state, at)
+            information = _positive(_information(problem, state, at))
             norm_before = np.inf
         if not held:
             rho = choose(information, information @ state.phi + at.gradient, problem.groups, state.rho)
             choices += 1
-            held = np.array_equal(rho, state.rho) or choices >= _MOST_CHOICES
+            same = np.array_equal(rho, state.rho)
             state = replace(state, rho=rho)
         factor, gradient = _factor(problem, information, state, at)
         move = cho_solve(factor, gradient)
         norm = float(np.sqrt(max(gradient @ move, 0.0)))
+        held = held or (same and norm < 1.0) or choices >= _MOST_CHOICES
         if progress is not None:
             progress("gradient", norm)
         if held and norm < TOLERANCE:
@@ -148,11 +148,27 @@ def split(problem: Problem, phi: FloatArray) -> tuple[float, FloatArray, FloatAr
 
 def _information(problem: Problem, state: State, at: Pass) -> FloatArray:
     assert at.information is not None
-    _, coefficients, _ = split(problem, state.phi)
+    a, coefficients, _ = split(problem, state.phi)
     information = at.information.copy()
     size = 1 + problem.curve_size
-    information[:size, :size] += problem.curve.curvature(coefficients, at.item_residual)
+    information[:size, :size] += problem.curve.curvature(a, coefficients, at.item_residual)
     return information
+
+
+def _positive(information: FloatArray) -> FloatArray:
+    """The information, with negative curvature turned round where there is any.
+
+    Far from the maximum the observed information can be indefinite; steps then go uphill along every direction.
+    """
+    scale = np.sqrt(np.maximum(np.diag(information), 1e-12))
+    unit = information / np.outer(scale, scale)
+    tiny = 1e-12  # directions that only a precision identifies are zero up to rounding
+    try:
+        cho_factor(unit + tiny * np.eye(len(unit)), lower=True)
+    except LinAlgError:
+        values, vectors = np.linalg.eigh(unit)
+        unit = (vectors * np.maximum(np.abs(values), tiny)) @ vectors.T
+    return np.asarray((unit + tiny * np.eye(len(unit))) * np.outer(scale, scale))
 
 
 def _factor(
@@ -160,15 +176,11 @@ def _factor(
 ) -> tuple[tuple[FloatArray, bool], FloatArray]:
     """Cholesky factor of the penalised information, and the penalised gradient."""
     weight = precisions(state.rho, problem.groups)
-    gradient = at.gradient - weight * state.phi
-    ridge = 0.0
-    scale = np.abs(np.diag(information)) + weight
-    while True:
-        try:
-            return cho_factor(information + np.diag(weight + ridge * scale), lower=True), gradient
-        except LinAlgError:
-            # Far from the maximum the observed information can be indefinite; a ridge gives an ascent direction.
-            ridge = max(10 * ridge, 1e-3)
+    try:
+        factor = cho_factor(information + np.diag(weight), lower=True)
+    except LinAlgError:
+        factor = cho_factor(_positive(information) + np.diag(weight), lower=True)
+    return factor, at.gradient - weight * state.phi
 
 
 def _advance(problem: Problem, state: State, move: FloatArray, at: Pass, nodes: Nodes, check: bool) -> State:
