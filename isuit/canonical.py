@@ -1,0 +1,162 @@
+"""The canonical bytes of a cohort, `isuit-c1`, and their SHA-256: docs/canonical-form.md, in code.
+
+    header(n)  then  lines(batch) for every batch of the sorted cohort  =  the bytes
+    SHA-256 of the bytes, written `isuit-c1:<64 hex digits>`            =  the cohort hash
+
+Nothing here validates or sorts: `isuit.ingest` hands over validated outcomes in canonical order. A line of text is
+never built in Python: fixed-width parts are assembled from small tables of digits, and Arrow joins the parts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from isuit.errors import InputError
+
+FORMAT = "isuit-c1"
+COLUMNS = ("rider", "site", "observed_at", "metric", "outcome")
+SCHEMA = pa.schema(
+    [
+        pa.field("rider", pa.string(), nullable=False),
+        pa.field("site", pa.string()),
+        pa.field("observed_at", pa.timestamp("us", tz="UTC")),
+        pa.field("metric", pa.float64(), nullable=False),
+        pa.field("outcome", pa.int8(), nullable=False),
+    ]
+)
+SHORTEST_PREFIX = 8  # digits; what a person can read out, and too long to meet by chance in one store
+
+DAY = 86_400_000_000  # microseconds
+MINUTE = 60_000_000
+TIME_WIDTH = len("YYYY-MM-DDTHH:MM:SS.ffffffZ")
+METRIC_WIDTH = 16
+
+
+def _table(texts: Iterable[str]) -> NDArray[np.void]:
+    """Equally long texts as opaque items, to be looked up by index."""
+    items = [text.encode() for text in texts]
+    return np.frombuffer(b"".join(items), dtype=f"V{len(items[0])}")
+
+
+_HOURS_MINUTES = _table(f"{minute // 60:02d}:{minute % 60:02d}:" for minute in range(24 * 60))
+_SECONDS_MILLIS = _table(f"{ms // 1000:02d}.{ms % 1000:03d}" for ms in range(60_000))
+_MICROS = _table(f"{us:03d}Z" for us in range(1000))
+_FOUR_DIGITS = _table(f"{word:04x}" for word in range(1 << 16))
+_TIME = np.dtype([("day", "V11"), ("hour_minute", "V6"), ("second_milli", "V6"), ("micro_z", "V4")])
+_TAIL = np.dtype([("metric", "V4", 4), ("tab", "u1"), ("outcome", "u1"), ("newline", "u1")])
+
+
+def header(outcomes: int) -> bytes:
+    """The three lines before the outcomes: format, column names, number of outcomes."""
+    return f"{FORMAT}\n{chr(9).join(COLUMNS)}\n{outcomes}\n".encode()
+
+
+def lines(batch: pa.RecordBatch) -> pa.LargeBinaryArray:
+    """The outcome lines of a batch with `SCHEMA`, each ending in LF, one array element per outcome.
+
+    The bytes of consecutive lines are consecutive in memory: see `line_bytes`.
+    """
+    large = pa.large_binary()
+    return pc.binary_join_element_wise(
+        batch.column("rider").cast(pa.large_string()).cast(large),
+        batch.column("site").cast(pa.large_string()).cast(large),
+        _time_texts(batch.column("observed_at")).cast(large),
+        _tails(batch.column("metric"), batch.column("outcome")).cast(large),
+        pa.scalar(b"\t", large),
+        null_handling="replace",
+        null_replacement=b"",
+    )
+
+
+def line_bytes(array: pa.LargeBinaryArray) -> tuple[memoryview, NDArray[np.int64]]:
+    """The bytes of `lines` as one buffer, and the offsets in it: line i is `buffer[offsets[i]:offsets[i + 1]]`.
+
+    A rider's lines are one slice of it, so that hashing per rider copies nothing.
+    """
+    if not len(array):
+        return memoryview(b""), np.zeros(1, np.int64)
+    _, offsets, data = array.buffers()
+    bounds = np.frombuffer(offsets, np.int64, len(array) + 1, array.offset * 8)
+    return memoryview(data)[bounds[0] : bounds[-1]], bounds - bounds[0]
+
+
+def chunks(outcomes: int, batches: Iterable[pa.RecordBatch]) -> Iterator[bytes | memoryview]:
+    """The canonical bytes, header first, of batches in canonical order."""
+    yield header(outcomes)
+    for batch in batches:
+        yield line_bytes(lines(batch))[0]
+
+
+def hash_of(content: Iterable[bytes | memoryview]) -> str:
+    """The cohort hash of canonical bytes, given in chunks."""
+    digest = hashlib.sha256()
+    for chunk in content:
+        digest.update(chunk)
+    return f"{FORMAT}:{digest.hexdigest()}"
+
+
+def prefix_digits(text: str) -> str:
+    """The hex digits of a cohort hash or of a prefix of it, with or without `isuit-c1:`."""
+    digits = text.removeprefix(f"{FORMAT}:").lower()
+    if not re.fullmatch(rf"[0-9a-f]{{{SHORTEST_PREFIX},64}}", digits):
+        raise InputError(
+            f"a cohort hash is {FORMAT}: and 64 hex digits: give all of them, or the first {SHORTEST_PREFIX} or more"
+        )
+    return digits
+
+
+def _time_texts(times: pa.Array) -> pa.Array:
+    """`YYYY-MM-DDTHH:MM:SS.ffffffZ`, null where there is no time."""
+    missing = times.is_null().to_numpy(zero_copy_only=False)
+    micros = times.cast(pa.timestamp("us", tz="UTC")).cast(pa.int64()).fill_null(0).to_numpy()
+    text = np.empty(len(micros), _TIME)
+    day = micros // DAY
+    in_day = micros - day * DAY
+    minute = in_day // MINUTE
+    in_minute = in_day - minute * MINUTE
+    milli = in_minute // 1000
+    text["day"] = _day_texts(day)
+    text["hour_minute"] = _HOURS_MINUTES[minute]
+    text["second_milli"] = _SECONDS_MILLIS[milli]
+    text["micro_z"] = _MICROS[in_minute - milli * 1000]
+    return _fixed(text, TIME_WIDTH, missing)
+
+
+def _day_texts(day: NDArray[np.int64]) -> NDArray[np.void]:
+    """`YYYY-MM-DDT` of days since 1970: every day between the first and the last is written once."""
+    if not day.size:
+        return np.empty(0, "V11")
+    first, last = int(day.min()), int(day.max())
+    if last - first > max(day.size, 100_000):  # a long, sparse span: write only the days that occur
+        days, index = np.unique(day, return_inverse=True)
+    else:
+        days, index = np.arange(first, last + 1), day - first
+    return _table(f"{text}T" for text in days.astype("datetime64[D]").astype(str))[index]
+
+
+def _tails(metric: pa.Array, outcome: pa.Array) -> pa.Array:
+    """`metric TAB outcome LF`: adding 0.0 turns -0.0 into 0.0 and changes nothing else."""
+    bits = (metric.to_numpy(zero_copy_only=False) + 0.0).astype(">f8", order="C").view(">u2").reshape(-1, 4)
+    text = np.empty(len(bits), _TAIL)
+    for word in range(4):
+        text["metric"][:, word] = _FOUR_DIGITS[bits[:, word]]
+    text["tab"] = ord("\t")
+    text["outcome"] = outcome.to_numpy(zero_copy_only=False) + ord("0")
+    text["newline"] = ord("\n")
+    return _fixed(text, _TAIL.itemsize, None)
+
+
+def _fixed(items: NDArray[np.void], width: int, missing: NDArray[np.bool_] | None) -> pa.Array:
+    """Equally wide items as an Arrow array of `binary(width)`, without a copy."""
+    validity, nulls = None, 0
+    if missing is not None and missing.any():
+        validity = pa.py_buffer(np.packbits(~missing, bitorder="little"))
+        nulls = int(missing.sum())
+    return pa.Array.from_buffers(pa.binary(width), len(items), [validity, pa.py_buffer(items)], nulls)

@@ -1,0 +1,283 @@
+"""A validated cohort: its hash, a report of what was read, and its outcomes in canonical order."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from isuit import canonical
+from isuit.domain import NO_TIME, Observations
+from isuit.errors import InputError
+from isuit.ingest import values
+from isuit.ingest.layout import Agreement, checked_mapping, locate
+from isuit.ingest.refusals import Place, Refusals
+from isuit.ingest.sorting import IN_MEMORY_ROWS, Outcomes, Ranks, Sorter
+from isuit.ingest.sources import WRONG_FIELDS, Source, Unreadable, open_file, open_object, paths_of
+from isuit.ingest.times import Defects, from_text, from_timestamps, zone_named
+
+HASH_ROWS = 1 << 16  # per formatted slice: what a processor's cache holds is formatted fastest
+
+
+@dataclass(frozen=True)
+class Report:
+    """What was read. `rows` is as in the source, `outcomes` without the rows that were left out."""
+
+    rows: int
+    outcomes: int
+    riders: int
+    sites: int
+    observed_from: datetime | None
+    observed_until: datetime | None
+    duplicates: int  # outcomes that repeat another one in every field; they count, as they do in the hash
+    excluded_rows: int
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self) | {
+            "observed_from": _iso(self.observed_from),
+            "observed_until": _iso(self.observed_until),
+        }
+
+
+class Cohort:
+    """A cohort that was read; a context manager, because a large one holds temporary files.
+
+    >>> with read_cohort("cohort.parquet") as cohort:  # doctest: +SKIP
+    ...     cohort.cohort_hash
+    'isuit-c1:...'
+    """
+
+    def __init__(self, sorter: Sorter, riders: pa.Array, sites: pa.Array, rows: int) -> None:
+        self._sorter = sorter
+        self._riders, self._sites = riders, sites  # sorted; a site's code is its place here plus one
+        self.cohort_hash, self.report = self._hashed(rows)
+
+    def __enter__(self) -> Cohort:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._sorter.close()
+
+    def batches(self, rows: int = 1 << 17) -> Iterator[pa.RecordBatch]:
+        """The outcomes in canonical order, with `canonical.SCHEMA`."""
+        for outcomes in self._sorter.slices(rows):
+            yield self._batch(outcomes)
+
+    def canonical_bytes(self) -> Iterator[bytes | memoryview]:
+        """The bytes whose SHA-256 is the hash, in chunks."""
+        return canonical.chunks(self.report.outcomes, self.batches(HASH_ROWS))
+
+    def observations(self) -> Observations:
+        """What an estimator reads: everything in memory, with codes into the sorted labels."""
+        parts = list(self._sorter.slices(1 << 20))
+        rider, site, observed_at, bits, outcome = (np.concatenate(column) for column in zip(*parts, strict=True))
+        rider, riders = _compact(rider, self._riders)
+        site, sites = _compact(site - 1, self._sites)
+        return Observations(
+            riders=riders,
+            rider=rider,
+            metric=bits.view(np.float64),
+            outcome=outcome.astype(np.int64),
+            sites=sites,
+            site=site if sites else None,
+            observed_at=observed_at if self.report.observed_from else None,
+        )
+
+    def _batch(self, outcomes: Outcomes) -> pa.RecordBatch:
+        no_site = outcomes.site == 0
+        no_time = outcomes.observed_at == NO_TIME
+        return pa.record_batch(
+            [
+                self._riders.take(pa.array(outcomes.rider)),
+                self._sites.take(pa.array(outcomes.site - 1, mask=no_site)),
+                pa.array(outcomes.observed_at, mask=no_time).cast(pa.timestamp("us", tz="UTC")),
+                pa.array(outcomes.bits.view(np.float64)),
+                pa.array(outcomes.outcome),
+            ],
+            schema=canonical.SCHEMA,
+        )
+
+    def _hashed(self, rows: int) -> tuple[str, Report]:
+        """The hash and the report, in one pass over the sorted outcomes."""
+        count = self._sorter.count()
+        if not count:
+            self.close()
+            raise InputError(
+                "every outcome belongs to a rider who opted out: there is nothing to read"
+                if rows
+                else "the cohort holds no outcomes: give one with at least one row"
+            )
+        digest = hashlib.sha256(canonical.header(count))
+        riders, sites = np.zeros(len(self._riders), bool), np.zeros(len(self._sites) + 1, bool)
+        first, last = np.iinfo(np.int64).max, NO_TIME
+        duplicates, before = 0, None
+        for outcomes in self._sorter.slices(HASH_ROWS):
+            digest.update(canonical.line_bytes(canonical.lines(self._batch(outcomes)))[0])
+            riders[outcomes.rider] = True
+            sites[outcomes.site] = True
+            known = outcomes.observed_at[outcomes.observed_at != NO_TIME]
+            if known.size:
+                first, last = min(first, int(known.min())), max(last, int(known.max()))
+            same = np.logical_and.reduce([column[1:] == column[:-1] for column in outcomes])
+            duplicates += int(np.count_nonzero(same))
+            duplicates += before == [column[0] for column in outcomes]
+            before = [column[-1] for column in outcomes]
+        report = Report(
+            rows=rows,
+            outcomes=count,
+            riders=int(np.count_nonzero(riders)),
+            sites=int(np.count_nonzero(sites[1:])),
+            observed_from=_instant(first) if last != NO_TIME else None,
+            observed_until=_instant(last) if last != NO_TIME else None,
+            duplicates=duplicates,
+            excluded_rows=rows - count,
+        )
+        return f"{canonical.FORMAT}:{digest.hexdigest()}", report
+
+
+def read_cohort(
+    source: Any,
+    *,
+    columns: Mapping[str, str] | None = None,
+    timezone: str | None = None,
+    exclude: Callable[[pa.Array], pa.Array] | None = None,
+    temporary: Path | None = None,
+    in_memory_rows: int = IN_MEMORY_ROWS,
+) -> Cohort:
+    """Read and validate a cohort: a path, a list of paths, a directory, a glob, or a table with the Arrow interface.
+
+    `columns` maps our names to theirs, `timezone` is the zone of times that carry none. `exclude` gets the distinct
+    riders and says, as an array of booleans, whose rows are left out. A cohort with more than `in_memory_rows` rows is
+    sorted on disk, in a directory of its own inside `temporary`. Refuses with every defect listed.
+    """
+    mapping = checked_mapping(columns)
+    refusals = Refusals()
+    reader = _Reader(refusals, timezone, Sorter(temporary, in_memory_rows))
+    if hasattr(source, "__arrow_c_stream__") or hasattr(source, "__arrow_c_array__"):
+        reader.read(open_object(source), mapping, several=False)
+    elif isinstance(source, (str, os.PathLike, Sequence)):
+        paths = paths_of(source)
+        for path in paths:
+            opened = open_file(path, refusals)
+            if opened:
+                reader.read(opened, mapping, several=len(paths) > 1)
+    else:
+        raise InputError("a cohort is a path, a list of paths or a table with the Arrow interface")
+    return reader.cohort(exclude)
+
+
+class _Reader:
+    """Reads sources one after the other into one sorter; stops keeping, not checking, at the first defect."""
+
+    def __init__(self, refusals: Refusals, timezone: str | None, sorter: Sorter) -> None:
+        self._refusals = refusals
+        self._zone = zone_named(timezone) if timezone else None
+        self._sorter = sorter
+        self._agreement = Agreement(refusals)
+        self._riders, self._sites = values.TextCodes(), values.TextCodes()
+        self._rows = 0
+
+    def read(self, source: Source, mapping: Mapping[str, str], several: bool) -> None:
+        found = locate(source.names, mapping, source.label, self._refusals)
+        types = {ours: source.types(theirs) for ours, theirs in found.items()}
+        readable = self._agreement.check(types, source.label, source.is_csv)
+        chosen = {ours: theirs for ours, theirs in found.items() if ours in readable}
+        if not chosen:
+            return
+        row = 1
+        try:
+            for batch in source.batches(list(chosen.values())):
+                arrays = {ours: batch.column(theirs) for ours, theirs in chosen.items()}
+                self._check(arrays, batch.num_rows, Place(source.label if several else None, row, source.wrong_rows))
+                row += batch.num_rows
+        except Unreadable:
+            self._refusals.add(None, f"{source.label} cannot be read beyond row {row - 1} (truncated or damaged)")
+        self._refusals.add_numbers(None, WRONG_FIELDS, source.wrong_rows, Place(source.label if several else None))
+
+    def _check(self, arrays: Mapping[str, pa.Array], rows: int, place: Place) -> None:
+        self._rows += rows
+
+        def refuse(column: str, defects: Defects) -> None:
+            for defect, bad in defects:
+                self._refusals.add_rows(column, defect, bad, place)
+
+        rider = np.zeros(rows, np.int32)
+        site = np.full(rows, -1, np.int32)
+        observed_at = np.full(rows, NO_TIME, np.int64)
+        bits, outcome = np.zeros(rows, np.uint64), np.zeros(rows, np.int8)
+        if "rider" in arrays:
+            rider, defects = self._riders.encode(values.encoded(arrays["rider"]))
+            refuse("rider", [*defects, (values.MISSING, rider < 0)])
+        if "site" in arrays:
+            site, defects = self._sites.encode(values.encoded(arrays["site"]))
+            refuse("site", defects)
+        if "observed_at" in arrays and not pa.types.is_null(arrays["observed_at"].type):
+            times = values.plain(arrays["observed_at"])
+            read = from_timestamps if pa.types.is_timestamp(times.type) else from_text
+            observed_at, defects = read(times, self._zone)
+            refuse("observed_at", defects)
+        if "metric" in arrays:
+            bits, defects = values.metrics(values.plain(arrays["metric"]))
+            refuse("metric", defects)
+        if "outcome" in arrays:
+            outcome, defects = values.outcomes(values.plain(arrays["outcome"]))
+            refuse("outcome", defects)
+        if not self._refusals:
+            self._sorter.append(Outcomes(rider, site, observed_at, bits, outcome))
+
+    def cohort(self, exclude: Callable[[pa.Array], pa.Array] | None) -> Cohort:
+        if self._refusals:
+            self._sorter.close()
+            raise self._refusals.error()
+        if not self._rows:
+            self._sorter.close()
+            raise InputError("the cohort holds no outcomes: give one with at least one row")
+        riders, rider_rank = _ranked(self._riders)
+        sites, site_rank = _ranked(self._sites)
+        if exclude:
+            dropped = exclude(riders)
+            kept = ~np.asarray(dropped.to_numpy(zero_copy_only=False), bool)
+            rider_rank = np.where(kept[rider_rank], rider_rank, np.int32(-1))
+        # No site sorts before every site, so it takes the first rank; see `Ranks`.
+        self._sorter.sort(Ranks(rider_rank, np.append(site_rank + np.int32(1), np.int32(0))))
+        return Cohort(self._sorter, riders, sites, self._rows)
+
+
+def _ranked(codes: values.TextCodes) -> tuple[pa.Array, NDArray[np.int32]]:
+    """The texts sorted (by code point, which is the order of UTF-8 bytes), and the rank of every code."""
+    texts = codes.texts()
+    order = sorted(range(len(texts)), key=texts.__getitem__)
+    rank = np.empty(len(texts), np.int32)
+    rank[order] = np.arange(len(texts), dtype=np.int32)
+    return pa.array([texts[code] for code in order], pa.string()), rank
+
+
+def _compact(codes: NDArray[np.int32], labels: pa.Array) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+    """Codes into the labels that occur; -1 stays -1."""
+    used = np.unique(codes[codes >= 0])
+    renumbered = np.full(len(labels) + 1, -1, np.int64)
+    renumbered[used] = np.arange(len(used))
+    return renumbered[codes], tuple(labels.take(pa.array(used)).to_pylist())
+
+
+def _instant(micros: int) -> datetime:
+    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=micros)
+
+
+def _iso(time: datetime | None) -> str | None:
+    """As in the canonical form, where every time has six decimals."""
+    return None if time is None else time.replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"

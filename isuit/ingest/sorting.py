@@ -1,0 +1,238 @@
+"""Outcomes in canonical order, by codes instead of text: in memory with numpy, or with DuckDB when there are many.
+
+Lines sort as bytes. TAB is below every byte that text may hold, so the order of lines is the order of (rider, site,
+time, bits of the metric, outcome) with nulls first, and codes that follow the order of the texts may stand for them.
+What goes to disk therefore holds no rider's ID: codes, times, metrics and outcomes.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import weakref
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from isuit.errors import InputError
+
+IN_MEMORY_ROWS = 1 << 24  # about 1.5 GB while sorting
+RANGE_ROWS = 1 << 16
+MOST_RANGES = 256  # a range's number is one byte, which sorts fastest
+SPILL_MEMORY = "1500MB"  # DuckDB's; beyond it, it writes to the temporary directory
+
+
+class Outcomes(NamedTuple):
+    """Columns of coded outcomes. Riders count from 0; site 0 is none once ranked, -1 before; times as in `domain`."""
+
+    rider: NDArray[np.int32]
+    site: NDArray[np.int32]
+    observed_at: NDArray[np.int64]
+    bits: NDArray[np.uint64]
+    outcome: NDArray[np.int8]
+
+    def at(self, index: Any) -> Outcomes:
+        return Outcomes(*(column[index] for column in self))
+
+    @property
+    def rows(self) -> int:
+        return len(self.rider)
+
+
+class Ranks(NamedTuple):
+    """The place of each code in the order of texts; riders that are left out have -1, no site has 0."""
+
+    rider: NDArray[np.int32]
+    site: NDArray[np.int32]  # the last one is for code -1, which indexes it
+
+
+class Sorter:
+    """Takes outcomes in any order, gives them back in canonical order, as often as asked."""
+
+    def __init__(self, temporary: Path | None = None, in_memory_rows: int = IN_MEMORY_ROWS) -> None:
+        self._temporary = temporary
+        self._limit = in_memory_rows
+        self._held: list[Outcomes] = []
+        self._rows = 0
+        self._sorted: list[Outcomes] = []
+        self._spill: _Spill | None = None
+
+    def append(self, outcomes: Outcomes) -> None:
+        self._held.append(outcomes)
+        self._rows += outcomes.rows
+        if self._rows > self._limit:
+            self._spill = self._spill or _Spill(self._temporary)
+            self._write()
+
+    def _write(self) -> None:
+        if self._spill and self._held:
+            self._spill.insert(joined(self._held))
+            self._held.clear()
+            self._rows = 0
+
+    def sort(self, ranks: Ranks) -> None:
+        if self._spill:
+            self._write()
+            self._spill.sort(ranks)
+            return
+        pieces: list[list[Outcomes]] = [[] for _ in range(min(1 + self._rows // RANGE_ROWS, MOST_RANGES))]
+        self._held.reverse()
+        while self._held:  # one by one, so that what was split is freed
+            for number, piece in enumerate(split(ranked(self._held.pop(), ranks), len(ranks.rider), len(pieces))):
+                pieces[number].append(piece)
+        for parts in pieces:
+            outcomes = joined(parts)
+            parts.clear()
+            self._sorted.append(outcomes.at(canonical_order(outcomes)))
+
+    def count(self) -> int:
+        """How many outcomes were kept; known once they are sorted."""
+        return self._spill.count() if self._spill else sum(part.rows for part in self._sorted)
+
+    def slices(self, rows: int) -> Iterator[Outcomes]:
+        if self._spill:
+            yield from self._spill.slices(rows)
+        for part in self._sorted:
+            for start in range(0, part.rows, rows):
+                yield part.at(slice(start, start + rows))
+
+    def close(self) -> None:
+        self._held.clear()
+        self._sorted.clear()
+        if self._spill:
+            self._spill.close()
+
+
+def joined(parts: list[Outcomes]) -> Outcomes:
+    return Outcomes(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+
+def ranked(outcomes: Outcomes, ranks: Ranks) -> Outcomes:
+    """With ranks instead of codes, and without the riders that are left out."""
+    outcomes = outcomes._replace(rider=ranks.rider[outcomes.rider], site=ranks.site[outcomes.site])
+    kept = outcomes.rider >= 0
+    return outcomes if kept.all() else outcomes.at(kept)
+
+
+def split(outcomes: Outcomes, riders: int, ranges: int) -> Iterator[Outcomes]:
+    """By ranges of riders, in order. A range fits a processor's cache, where sorting is several times as fast."""
+    if ranges == 1:
+        yield outcomes
+        return
+    number = (outcomes.rider.astype(np.int64) * ranges // riders).astype(np.uint8)
+    outcomes = outcomes.at(np.argsort(number, kind="stable"))
+    ends = np.cumsum(np.bincount(number, minlength=ranges)).tolist()
+    for start, end in zip([0, *ends], ends, strict=False):
+        yield outcomes.at(slice(start, end))
+
+
+def canonical_order(outcomes: Outcomes) -> NDArray[np.intp]:
+    """The permutation that sorts. The leading fields go into one 64-bit key; ties in it are settled by what is left."""
+    if not outcomes.rows:
+        return np.empty(0, np.intp)
+    key, used = np.zeros(outcomes.rows, np.uint64), 0
+    for column in outcomes:
+        field = _ordinal(column)
+        width = int(field.max()).bit_length()
+        taken = min(width, 64 - used)
+        if taken:
+            key <<= np.uint64(taken % 64)  # only an empty key is shifted by all of its 64 bits
+            key |= field >> np.uint64(width - taken)
+        used += taken
+        if taken < width:
+            break
+    order = np.argsort(key)
+    key = key[order]
+    same = key[1:] == key[:-1]
+    if same.any():
+        tied = np.concatenate(([False], same)) | np.concatenate((same, [False]))
+        rows = order[tied]
+        rest = (outcomes.outcome[rows], outcomes.bits[rows], outcomes.observed_at[rows], key[tied])
+        order[tied] = rows[np.lexsort(rest)]
+    return order
+
+
+def _ordinal(column: NDArray[Any]) -> NDArray[np.uint64]:
+    """Unsigned numbers in the order of the column, as small as can be: NO_TIME becomes 0, the first time 1."""
+    if column.dtype == np.uint64:
+        return column
+    if column.dtype != np.int64:
+        return column.astype(np.uint64)
+    missing = column == np.iinfo(np.int64).min
+    if missing.all():
+        return np.zeros(len(column), np.uint64)
+    first = column[~missing].min()
+    return np.where(missing, 0, column - np.where(missing, column, first - 1)).astype(np.uint64)
+
+
+class _Spill:
+    """A DuckDB database in memory that writes what does not fit into a private directory of its own."""
+
+    def __init__(self, temporary: Path | None) -> None:
+        import duckdb
+
+        self._failed: type[Exception] = duckdb.Error
+        self.folder = Path(tempfile.mkdtemp(prefix="isuit-", dir=temporary))  # mode 0700
+        self._remove = weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
+        self._database = duckdb.connect(
+            ":memory:",
+            config={
+                "temp_directory": str(self.folder),
+                "memory_limit": SPILL_MEMORY,
+                "autoinstall_known_extensions": "false",
+                "autoload_known_extensions": "false",
+            },
+        )
+        self._run(
+            "CREATE TABLE unsorted (rider INTEGER, site INTEGER, observed_at BIGINT, bits UBIGINT, outcome TINYINT)"
+        )
+
+    def _run(self, sql: str, **tables: pa.Table) -> None:
+        try:
+            for name, table in tables.items():
+                self._database.register(name, table)
+            self._database.execute(sql)
+            for name in tables:
+                self._database.unregister(name)
+        except self._failed:
+            self.close()
+            raise InputError(
+                f"the cohort is larger than memory and sorting it in {self.folder.parent} failed: free some disk space"
+            ) from None
+
+    def insert(self, outcomes: Outcomes) -> None:
+        self._run("INSERT INTO unsorted FROM rows", rows=pa.table(outcomes._asdict()))
+
+    def sort(self, ranks: Ranks) -> None:
+        riders = pa.table({"code": np.arange(len(ranks.rider), dtype=np.int32), "rank": ranks.rider})
+        codes = np.append(np.arange(len(ranks.site) - 1, dtype=np.int32), np.int32(-1))
+        self._run(
+            """
+            CREATE TABLE sorted AS
+            SELECT r.rank AS rider, s.rank AS site, observed_at, bits, outcome
+            FROM unsorted JOIN riders r ON r.code = rider JOIN sites s ON s.code = site
+            WHERE r.rank >= 0
+            ORDER BY 1, 2, 3, 4, 5
+            """,
+            riders=riders,
+            sites=pa.table({"code": codes, "rank": ranks.site}),
+        )
+        self._run("DROP TABLE unsorted")
+
+    def slices(self, rows: int) -> Iterator[Outcomes]:
+        # A cursor of its own, so that two readers do not disturb each other. Scans keep the order of insertion.
+        with self._database.cursor() as cursor:
+            for batch in cursor.sql("FROM sorted").to_arrow_reader(rows):
+                yield Outcomes(*(column.to_numpy(zero_copy_only=False) for column in batch.columns))
+
+    def count(self) -> int:
+        (count,) = self._database.sql("SELECT count(*) FROM sorted").fetchall()[0]
+        return int(count)
+
+    def close(self) -> None:
+        self._database.close()
+        self._remove()

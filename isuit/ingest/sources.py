@@ -1,0 +1,194 @@
+"""Files and Arrow objects as streams of record batches. Nothing is read whole, and only the columns asked for."""
+
+from __future__ import annotations
+
+import csv
+import glob
+import io
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from isuit.errors import InputError
+from isuit.ingest.refusals import Refusals
+
+PARQUET_ROWS = 1 << 20  # per batch; large, because each batch looks its distinct riders up once
+PARQUET_BUFFER = 1 << 20  # bytes
+CSV_BLOCK = 1 << 23  # bytes
+SUFFIXES = (".parquet", ".pq", ".csv", ".tsv", ".arrow", ".feather", ".ipc", ".csv.gz", ".tsv.gz")
+SEPARATORS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
+UNREADABLE = (pa.ArrowException, OSError, EOFError)
+WRONG_FIELDS = "a row with too many or too few fields"
+
+
+class Unreadable(Exception):
+    """A source broke off. It holds no cause: Arrow's own sentences may quote the content."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """One file or object: its columns, and batches of some of them."""
+
+    label: str  # how an error calls it
+    names: list[str]
+    types: Callable[[str], pa.DataType]
+    stream: Callable[[Sequence[str]], Iterator[pa.RecordBatch]]
+    is_csv: bool = False
+    wrong_rows: list[int] = field(default_factory=list)  # of a CSV, filled while it is read: rows without all fields
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Batches of these columns, with `Unreadable` for what a damaged file or a failing producer raises."""
+        stream = self.stream(columns)
+        while True:
+            try:
+                batch = next(stream, None)
+            except UNREADABLE:
+                raise Unreadable from None
+            if batch is None:
+                return
+            yield batch
+
+
+def paths_of(source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[Path]:
+    """The files that a path, a list of them, a directory or a glob stands for, in the order of their names."""
+    if not isinstance(source, (str, os.PathLike)):
+        listed = [path for item in source for path in paths_of(item)]
+        if not listed:
+            raise InputError("no cohort file was given: name one, a directory or a glob")
+        if len({path.resolve() for path in listed}) < len(listed):
+            raise InputError("a file was given twice: name each cohort file once")
+        return listed
+    path = Path(source)
+    if path.is_dir():
+        return _directory(path)
+    if path.exists():
+        return [path]
+    matches = sorted(Path(match) for match in glob.glob(str(source), recursive=True) if not os.path.isdir(match))
+    if not matches:
+        raise InputError(f"there is no file {source}: check the path")
+    return matches
+
+
+def _directory(folder: Path) -> list[Path]:
+    files = [path for path in sorted(folder.rglob("*")) if path.is_file() and not path.name.startswith((".", "_"))]
+    if not files:
+        raise InputError(f"the directory {folder} holds no files: name a file, a directory or a glob")
+    if any("=" in part for path in files for part in path.relative_to(folder).parts[:-1]):
+        raise InputError(f"{folder} keeps values in names of directories, which are not read: write them as columns")
+    others = sum(not path.name.lower().endswith(SUFFIXES) for path in files)
+    if others:
+        raise InputError(
+            f"{folder} also holds {others} files that are no Parquet, CSV or Arrow by their names: give a glob instead"
+        )
+    return files
+
+
+def open_file(path: Path, refusals: Refusals) -> Source | None:
+    """A file as a source; None, and a refusal, where it cannot be read."""
+    label = path.name
+    try:
+        with path.open("rb") as file:
+            start = file.read(8)
+        if not start:
+            refusals.add(None, f"{label} is empty")
+            return None
+        if start.startswith(b"PAR1"):
+            return _parquet(path)
+        if start.startswith((b"ARROW1", b"\xff\xff\xff\xff")):
+            return _arrow(path, start)
+        separator = next((mark for suffix, mark in SEPARATORS.items() if path.name.lower().endswith(suffix)), None)
+        if separator:
+            return _csv(path, separator)
+    except UNREADABLE:
+        # Arrow's own sentence may quote the file's content.
+        refusals.add(None, f"{label} cannot be read (truncated, damaged or not allowed)")
+        return None
+    refusals.add(None, f"{label} is no Parquet, CSV or Arrow file (or damaged)")
+    return None
+
+
+def _parquet(path: Path) -> Source:
+    import pyarrow.parquet as pq
+
+    schema = pq.read_schema(path)
+
+    def batches(columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        text = [name for name in columns if pa.types.is_string(schema.field(name).type)]
+        # A buffer instead of whole column chunks: row groups may be large.
+        with pq.ParquetFile(path, read_dictionary=text, buffer_size=PARQUET_BUFFER, pre_buffer=False) as file:
+            for group in range(file.num_row_groups):  # a batch across two groups would be cut there
+                yield from file.iter_batches(PARQUET_ROWS, row_groups=[group], columns=list(columns))
+
+    return Source(path.name, schema.names, lambda name: schema.field(name).type, batches)
+
+
+def _arrow(path: Path, start: bytes) -> Source:
+    is_file = start.startswith(b"ARROW1")
+
+    def reader(data: pa.NativeFile) -> Any:
+        return pa.ipc.open_file(data) if is_file else pa.ipc.open_stream(data)
+
+    with pa.memory_map(str(path)) as data:
+        schema = reader(data).schema
+
+    def batches(columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        with pa.memory_map(str(path)) as data:
+            opened = reader(data)
+            stream = (opened.get_batch(i) for i in range(opened.num_record_batches)) if is_file else iter(opened)
+            for batch in stream:
+                batch.validate()  # a damaged file may hold offsets that point outside of it
+                yield batch.select(list(columns))
+
+    return Source(path.name, schema.names, lambda name: schema.field(name).type, batches)
+
+
+def _csv(path: Path, separator: str) -> Source:
+    import pyarrow.csv as pcsv
+
+    with pa.input_stream(str(path), compression="detect") as stream:
+        text = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="surrogateescape", newline="")
+        names = next(csv.reader(text, delimiter=separator), [])
+    wrong_rows: list[int] = []
+
+    def skip(row: Any) -> str:
+        wrong_rows.append(row.number - 1)  # the header is row 1 there
+        return "skip"
+
+    def batches(columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        # Everything is text: inference would read 007 as 7 and NA as nothing.
+        convert = pcsv.ConvertOptions(
+            column_types={name: pa.string() for name in columns},
+            include_columns=list(columns),
+            null_values=[""],
+            strings_can_be_null=True,
+            check_utf8=False,
+        )
+        parse = pcsv.ParseOptions(delimiter=separator, newlines_in_values=True, invalid_row_handler=skip)
+        read = pcsv.ReadOptions(use_threads=False, block_size=CSV_BLOCK)
+        with pcsv.open_csv(str(path), read_options=read, parse_options=parse, convert_options=convert) as reader:
+            yield from reader
+
+    return Source(path.name, names, lambda _: pa.string(), batches, is_csv=True, wrong_rows=wrong_rows)
+
+
+def open_object(table: Any) -> Source:
+    """Anything that speaks the Arrow PyCapsule interface."""
+    try:
+        if hasattr(table, "__arrow_c_stream__"):
+            reader = pa.RecordBatchReader.from_stream(table)
+        else:
+            batch = pa.record_batch(table)
+            reader = pa.RecordBatchReader.from_batches(batch.schema, [batch])
+    except (pa.ArrowException, TypeError, ValueError, NotImplementedError):
+        raise InputError("this object is no table of Arrow columns: convert its columns to text and numbers") from None
+
+    def batches(columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        for batch in reader:
+            yield batch.select(list(columns))
+
+    schema = reader.schema
+    return Source("the table", schema.names, lambda name: schema.field(name).type, batches)
