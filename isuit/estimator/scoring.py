@@ -86,9 +86,8 @@ def score(parameters: dict[str, Any], metric: float, site: str | None, skill: fl
     if parameters["anchor"] is not None:
         points = np.array(parameters["anchor"])
         anchor = Anchor(points[:, 0], points[:, 1])
-    spline = Spline(
-        *parameters["metric_range"], tuple(parameters["inner_knots"]), parameters["degree"], parameters["penalty_order"]
-    )
+    lower, upper = parameters["metric_range"]
+    spline = Spline(lower, upper, tuple(parameters["inner_knots"]), parameters["degree"], parameters["penalty_order"])
     sites: list[str] = parameters["sites"]
     space = CurveSpace(spline, len(sites), anchor)
     name = site if site is not None and sites else ""
