@@ -130,14 +130,14 @@ def _time_texts(times: pa.Array) -> pa.Array:
 
 
 def _day_texts(day: NDArray[np.int64]) -> NDArray[np.void]:
-    """`YYYY-MM-DDT` of days since 1970: every day between the first and the last is written once."""
+    """`YYYY-MM-DDT` of days since 1970, each day written once."""
     if not day.size:
         return np.empty(0, "V11")
     first, last = int(day.min()), int(day.max())
-    if last - first > max(day.size, 100_000):  # a long, sparse span: write only the days that occur
-        days, index = np.unique(day, return_inverse=True)
-    else:
+    if last - first < day.size:  # writing every day of the span costs less than finding those that occur
         days, index = np.arange(first, last + 1), day - first
+    else:
+        days, index = np.unique(day, return_inverse=True)
     return _table(f"{text}T" for text in days.astype("datetime64[D]").astype(str))[index]
 
 
