@@ -185,7 +185,7 @@ class _Reader:
 
     def __init__(self, refusals: Refusals, timezone: str | None, sorter: Sorter) -> None:
         self._refusals = refusals
-        self._zone = zone_named(timezone) if timezone else None
+        self._zone = None if timezone is None else zone_named(timezone)
         self._sorter = sorter
         self._agreement = Agreement(refusals)
         self._riders, self._sites = values.TextCodes(), values.TextCodes()

@@ -176,7 +176,12 @@ class _Spill:
         import duckdb
 
         self._failed: type[Exception] = duckdb.Error
-        self.folder = Path(tempfile.mkdtemp(prefix="isuit-", dir=temporary))  # mode 0700
+        try:
+            self.folder = Path(tempfile.mkdtemp(prefix="isuit-", dir=temporary))  # mode 0700
+        except OSError as error:
+            raise InputError(
+                f"no temporary directory for a cohort larger than memory: {error.strerror}; set TMPDIR to one"
+            ) from None
         self._remove = weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
         self._database = duckdb.connect(
             ":memory:",

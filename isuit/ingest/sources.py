@@ -81,9 +81,8 @@ def _directory(folder: Path) -> list[Path]:
         raise InputError(f"{folder} keeps values in names of directories, which are not read: write them as columns")
     others = sum(not path.name.lower().endswith(SUFFIXES) for path in files)
     if others:
-        raise InputError(
-            f"{folder} also holds {others} files that are no Parquet, CSV or Arrow by their names: give a glob instead"
-        )
+        which = "1 file that is" if others == 1 else f"{others} files that are"
+        raise InputError(f"{folder} also holds {which} no Parquet, CSV or Arrow by name: give a glob instead")
     return files
 
 

@@ -99,22 +99,21 @@ def defect_of(text: str) -> str | None:
     return next((defect for defect, found in checks if found), None)
 
 
-def plain(array: pa.Array) -> pa.Array:
-    """The array without dictionary or run-end encoding, and with one kind of text."""
+def encoded(array: pa.Array) -> pa.Array:
+    """The array without run ends and without views, for which Arrow lacks functions; a dictionary may stay."""
     if pa.types.is_run_end_encoded(array.type):
         array = pc.run_end_decode(array)
-    if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
     if pa.types.is_string_view(array.type):
-        array = array.cast(pa.large_string())
+        return array.cast(pa.large_string())
+    if pa.types.is_dictionary(array.type) and pa.types.is_string_view(array.type.value_type):
+        return pa.DictionaryArray.from_arrays(array.indices, array.dictionary.cast(pa.large_string()))
     return array
 
 
-def encoded(array: pa.Array) -> pa.Array:
-    """The same for text that may stay dictionary-encoded."""
-    if not pa.types.is_dictionary(array.type) or pa.types.is_string_view(array.type.value_type):
-        return plain(array)
-    return array
+def plain(array: pa.Array) -> pa.Array:
+    """The same, without a dictionary."""
+    array = encoded(array)
+    return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
 
 
 def metrics(array: pa.Array) -> tuple[NDArray[np.uint64], Defects]:
