@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from isuit.canonical import as_numpy
 from isuit.errors import InputError
 
 IN_MEMORY_ROWS = 1 << 24  # about 1.5 GB while sorting
@@ -188,6 +189,7 @@ class _Spill:
             config={
                 "temp_directory": str(self.folder),
                 "memory_limit": SPILL_MEMORY,
+                "enable_progress_bar": "false",  # it would go to stdout
                 "autoinstall_known_extensions": "false",
                 "autoload_known_extensions": "false",
             },
@@ -232,7 +234,7 @@ class _Spill:
         # A cursor of its own, so that two readers do not disturb each other. Scans keep the order of insertion.
         with self._database.cursor() as cursor:
             for batch in cursor.sql("FROM sorted").to_arrow_reader(rows):
-                yield Outcomes(*(column.to_numpy(zero_copy_only=False) for column in batch.columns))
+                yield Outcomes(*(as_numpy(column) for column in batch.columns))
 
     def count(self) -> int:
         (count,) = self._database.sql("SELECT count(*) FROM sorted").fetchall()[0]
