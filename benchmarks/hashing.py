@@ -22,7 +22,8 @@ HASH = "import sys; from isuit.ingest import read_cohort; print(read_cohort(sys.
 SORT = """
 import sys, duckdb
 query = "SELECT rider, site, observed_at, metric, outcome FROM read_parquet('%s') ORDER BY ALL" % sys.argv[1]
-with duckdb.connect(config={"enable_progress_bar": "false"}) as connection:
+with duckdb.connect() as connection:
+    connection.execute("SET enable_progress_bar = false")
     print(sum(batch.num_rows for batch in connection.sql(query).to_arrow_reader(1 << 17)))
 """
 HELP = "import sys; from isuit.cli.app import main; sys.argv = ['isuit', '--help']; main()"

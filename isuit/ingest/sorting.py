@@ -24,6 +24,7 @@ from isuit.errors import InputError
 IN_MEMORY_ROWS = 1 << 24  # about 1.5 GB while sorting
 RANGE_ROWS = 1 << 16
 MOST_RANGES = 256  # a range's number is one byte, which sorts fastest
+NO_PROGRESS_BAR = "SET enable_progress_bar = false"  # DuckDB draws it on stdout, also where that is no terminal
 SPILL_MEMORY = "1500MB"  # DuckDB's; beyond it, it writes to the temporary directory
 
 
@@ -189,11 +190,11 @@ class _Spill:
             config={
                 "temp_directory": str(self.folder),
                 "memory_limit": SPILL_MEMORY,
-                "enable_progress_bar": "false",  # it would go to stdout
                 "autoinstall_known_extensions": "false",
                 "autoload_known_extensions": "false",
             },
         )
+        self._run(NO_PROGRESS_BAR)
         self._run(
             "CREATE TABLE unsorted (rider INTEGER, site INTEGER, observed_at BIGINT, bits UBIGINT, outcome TINYINT)"
         )
@@ -233,6 +234,7 @@ class _Spill:
     def slices(self, rows: int) -> Iterator[Outcomes]:
         # A cursor of its own, so that two readers do not disturb each other. Scans keep the order of insertion.
         with self._database.cursor() as cursor:
+            cursor.execute(NO_PROGRESS_BAR)
             for batch in cursor.sql("FROM sorted").to_arrow_reader(rows):
                 yield Outcomes(*(as_numpy(column) for column in batch.columns))
 
