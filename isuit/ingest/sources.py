@@ -120,7 +120,7 @@ def _parquet(path: Path) -> Source:
         # A buffer instead of whole column chunks: row groups may be large.
         with pq.ParquetFile(path, read_dictionary=text, buffer_size=PARQUET_BUFFER, pre_buffer=False) as file:
             for group in range(file.num_row_groups):  # a batch across two groups would be cut there
-                yield from file.iter_batches(PARQUET_ROWS, row_groups=[group], columns=list(columns))
+                yield from file.iter_batches(PARQUET_ROWS, row_groups=[group], columns=list(columns), use_threads=False)
 
     return Source(path.name, schema.names, lambda name: schema.field(name).type, batches)
 

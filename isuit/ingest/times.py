@@ -52,8 +52,13 @@ def zone_named(name: str) -> ZoneInfo:
 
 def from_timestamps(array: pa.Array, zone: ZoneInfo | None) -> tuple[Micros, Defects]:
     """Arrow timestamps; those without a zone are local times of `zone`."""
+    count = array.cast(pa.int64())
+    if not array.null_count and array.type.tz and array.type.unit == "us":  # almost every cohort: nothing to convert
+        micros = as_numpy(count)
+        if not len(micros) or EARLIEST <= micros.min() <= micros.max() <= LATEST:
+            return micros, []
     missing = as_numpy(array.is_null())
-    count = as_numpy(array.cast(pa.int64()).fill_null(0))
+    count = as_numpy(count.fill_null(0))
     defects: Defects = []
     if array.type.unit == "ns":
         micros = count // 1_000
