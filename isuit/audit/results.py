@@ -1,0 +1,64 @@
+"""A fit's structural result as a digest that the last bits do not reach, and the tolerance between two results.
+
+Another processor, BLAS kernel or SIMD width changes the last bits of a sum. So what enters `result_digest` is rounded
+to `QUANTUM`: in skill sds for difficulty, in probability for suitability, in its own unit for the discrimination. A
+value that happens to lie on the border between two quanta can still fall to either side; then two results are
+`equivalent` (no difference above `TOLERANCE`) and not `identical`. Skills are not in the digest: they are committed
+to leaf by leaf, and compared by value.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import rfc8785
+
+from isuit.audit.digests import tagged
+from isuit.store.fits import FIT_FORMAT
+
+RESULT_TAG = "isuit/result/1"
+FIT_TAG = "isuit/fit/1"
+QUANTUM = 1e-4
+TOLERANCE = 1e-3  # far below any standard error that 1,000,000 outcomes can reach, far above rounding
+
+
+def quantised(value: float | None) -> int | None:
+    """The number of quanta nearest to the value, as an integer: no sign of zero, no digits."""
+    return None if value is None else round(value / QUANTUM)
+
+
+def result_digest(kind: str, discrimination: float | None, discrimination_se: float | None, atlas: pa.Table) -> str:
+    """The digest of kind, discrimination and curves; `atlas` as `isuit.store.fits.atlas_rows` gives it."""
+    columns = atlas.to_pydict()
+    result: dict[str, Any] = {
+        "kind": kind,
+        "discrimination": quantised(discrimination),
+        "discrimination_se": quantised(discrimination_se),
+        "site": columns["site"],
+        "metric": [f"{value:.9g}" for value in columns["metric"]],
+        "difficulty": [quantised(value) for value in columns["difficulty"]],
+        "difficulty_se": [quantised(value) for value in columns["difficulty_se"]],
+        "suitability": [quantised(value) for value in columns["suitability"]],
+    }
+    return tagged(RESULT_TAG, rfc8785.dumps(result))
+
+
+def largest_difference(before: pa.Table, after: pa.Table, columns: tuple[str, ...]) -> float:
+    """The largest absolute difference over the columns; infinite where one has a value and the other none."""
+    largest = 0.0
+    for column in columns:
+        left = before.column(column).to_numpy(zero_copy_only=False).astype(float)
+        right = after.column(column).to_numpy(zero_copy_only=False).astype(float)
+        if left.shape != right.shape or not np.array_equal(np.isnan(left), np.isnan(right)):
+            return float("inf")
+        if left.size:
+            largest = max(largest, float(np.nanmax(np.abs(left - right), initial=0.0)))
+    return largest
+
+
+def fit_id(cohort_hash: str, configuration: dict[str, Any], estimator_version: str) -> str:
+    """A fit is named by what went in: cohort, configuration and estimator."""
+    digest = tagged(FIT_TAG, cohort_hash.encode(), rfc8785.dumps(configuration), estimator_version.encode())
+    return f"{FIT_FORMAT}:{digest}"

@@ -1,0 +1,128 @@
+"""Cubic splines on the metric, and the roughness that the smoothing penalises.
+
+A curve is `f(x) = B(x) @ coefficients` with a B-spline basis on about twenty intervals. The penalty is the
+integral of the squared third derivative, so that a parabola costs nothing: conditions are often hard at both
+ends, and `docs/explanation/basis-study.md` compares the choice with second order over four true shapes.
+
+Knots stand half way between equal width and equal count: equal width alone wastes the basis on the tail when
+one outcome lies far out, equal count alone leaves the sparse ends, which the reader looks at, without a knot.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.interpolate import BSpline
+
+from isuit.domain import FloatArray
+
+from . import narrow
+
+DEGREE = 3
+INTERVALS = 20
+PENALTY_ORDER = 3
+_CDF_CELLS = 4096  # resolution of the empirical distribution that places knots
+
+
+@dataclass(frozen=True)
+class Spline:
+    """A spline space on [lower, upper]; the basis lives on the unit interval, so no result depends on units."""
+
+    lower: float
+    upper: float
+    inner_knots: tuple[float, ...]  # strictly inside (0, 1)
+    degree: int = DEGREE
+    penalty_order: int = PENALTY_ORDER
+
+    @cached_property
+    def knots(self) -> FloatArray:
+        ends = self.degree + 1
+        return np.concatenate([np.zeros(ends), np.asarray(self.inner_knots), np.ones(ends)])
+
+    @property
+    def size(self) -> int:
+        return len(self.inner_knots) + self.degree + 1
+
+    def unit(self, metric: FloatArray) -> FloatArray:
+        """The metric on the unit interval; a constant metric maps to zero."""
+        width = self.upper - self.lower
+        return np.zeros_like(metric) if width == 0 else np.clip((metric - self.lower) / width, 0.0, 1.0)
+
+    def design(self, metric: FloatArray, derivative: int = 0) -> FloatArray:
+        """Basis functions (or a derivative with respect to the metric) at each metric, one row each."""
+        unit = self.unit(np.asarray(metric, dtype=np.float64))
+        if derivative > self.degree:
+            return np.zeros((unit.size, self.size))
+        if derivative == 0 and self.degree > 0:
+            return np.asarray(BSpline.design_matrix(unit, self.knots, self.degree).toarray())
+        if self.degree == 0:
+            return np.ones((unit.size, 1))
+        basis = BSpline(self.knots, np.eye(self.size), self.degree)
+        return np.asarray(basis(unit, nu=derivative)) / (self.upper - self.lower) ** derivative
+
+    @cached_property
+    def penalty(self) -> FloatArray:
+        """The integral of the squared derivative of penalty order, on the unit interval, scaled to trace one."""
+        order = min(self.penalty_order, self.degree)
+        if order == 0 or self.size <= order:
+            return np.zeros((self.size, self.size))
+        breaks = np.concatenate([[0.0], self.inner_knots, [1.0]])
+        # The derivative is a polynomial of degree (degree - order) on each interval: Gauss points are exact.
+        points, weights = np.polynomial.legendre.leggauss(max(1, self.degree - order + 1))
+        half = np.diff(breaks)[:, None] / 2
+        at = (breaks[:-1, None] + half * (1 + points)).ravel()
+        by = (half * weights).ravel()
+        rough = BSpline(self.knots, np.eye(self.size), self.degree)(at, nu=order)
+        penalty = rough.T @ (by[:, None] * rough)
+        return np.asarray(penalty / np.trace(penalty))
+
+    @cached_property
+    def _whitening(self) -> FloatArray:
+        """Coefficients of the penalised functions, scaled so that their penalty is a multiple of the sum of squares."""
+        values, vectors = np.linalg.eigh(self.penalty)
+        kept = self.size - self.free
+        # eigh fixes vectors up to sign; the largest entry is made positive so that every machine agrees.
+        vectors, values = vectors[:, ::-1][:, :kept], values[::-1][:kept]
+        signs = np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(kept)])
+        return np.asarray(vectors * signs * np.sqrt(values[-1:] / values))
+
+    @property
+    def free(self) -> int:
+        """How many functions the penalty leaves free: the polynomials below its order."""
+        return min(self.penalty_order, self.size) if self.degree else 1
+
+    def smooth_design(self, metric: FloatArray, derivative: int = 0) -> FloatArray:
+        """The same space in coordinates for estimation: free polynomials first, then whitened rough functions.
+
+        In these coordinates the penalty is a ridge on the rough part, which stays well conditioned however
+        strong the smoothing is.
+        """
+        unit = self.unit(np.asarray(metric, dtype=np.float64))
+        scale = 1.0 if derivative == 0 else (2.0 / (self.upper - self.lower)) ** derivative
+        legendre = np.polynomial.legendre
+        polynomials = [
+            legendre.legval(2 * unit - 1, legendre.legder(np.eye(self.free)[k], derivative)) for k in range(self.free)
+        ]
+        rough = narrow.product(self.design(metric, derivative), self._whitening)
+        return np.hstack([np.column_stack(polynomials) * scale, rough])
+
+
+def spline_for(metric: FloatArray, intervals: int = INTERVALS, penalty_order: int = PENALTY_ORDER) -> Spline:
+    """The spline space for these metrics: fewer intervals and a lower degree where few values are distinct."""
+    lower, upper = float(metric.min()), float(metric.max())
+    if lower == upper:
+        return Spline(lower, upper, (), degree=0, penalty_order=0)
+    unit = (metric - lower) / (upper - lower)
+    counts = np.bincount(np.minimum((unit * _CDF_CELLS).astype(np.int64), _CDF_CELLS - 1), minlength=_CDF_CELLS)
+    distinct = int(np.count_nonzero(counts))
+    if distinct < 64:
+        distinct = int(np.unique(unit).size)
+    degree = min(DEGREE, distinct - 1)
+    used = max(1, min(intervals, distinct - degree))
+    cumulative = np.concatenate([[0.0], np.cumsum(counts)]) / metric.size
+    edges = np.linspace(0.0, 1.0, _CDF_CELLS + 1)
+    blend = (edges + cumulative) / 2  # strictly increasing because the first part is
+    inner = np.interp(np.linspace(0.0, 1.0, used + 1)[1:-1], blend, edges)
+    return Spline(lower, upper, tuple(inner.tolist()), degree=degree, penalty_order=min(penalty_order, degree))

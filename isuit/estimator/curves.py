@@ -1,0 +1,151 @@
+"""Models of f = a * delta along the metric: smooth, anchored to an expert curve, and different from site to site.
+
+`f(x, s) = shared(x) + deviation_s(x)`. The shared curve is a spline, or, with an anchor,
+
+    shared(x) = offset + scale * f0(x; a) + spline(x),
+
+where f0 turns the expert's suitability s(x) into log odds under the population: E[sigmoid(a theta - f0)] = s. Offset
+and scale are free because an expert's score is not a success rate; the spline's whole departure is shrunk, so that
+the anchor gives the shape where data are sparse. A site's deviation has a level, a tilt and bend, and a few rough
+functions, each kind shrunk with a precision that all sites share.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import expit
+
+from isuit.domain import FloatArray, IntArray
+
+from . import narrow
+from .basis import Spline
+from .design import Design, free_groups, local_columns
+from .quadrature import Curve
+from .smoothing import FREE, WEAK
+
+FEW_SITES = 5  # a variance between sites needs about this many; with fewer, levels are all but free
+SITE_ROUGH = 4  # rough functions of a site's deviation
+SUITABILITY_RANGE = (0.02, 0.98)
+
+_z, _w = np.polynomial.hermite_e.hermegauss(41)
+_w = _w / _w.sum()
+
+
+@dataclass(frozen=True)
+class Anchor:
+    """An expert's suitability along the metric, piecewise linear."""
+
+    metric: FloatArray
+    suitability: FloatArray
+
+    def log_odds(self, metric: FloatArray, a: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """f0, and its first and second derivative with respect to a, at each metric."""
+        s = np.clip(np.interp(metric, self.metric, self.suitability), *SUITABILITY_RANGE)
+        values, where = np.unique(s, return_inverse=True)
+        f0 = -np.log(values / (1 - values)) * np.sqrt(1 + 0.35 * a * a)
+        for _ in range(50):
+            p = expit(a * _z - f0[:, None])
+            step = (narrow.times(p, _w) - values) / narrow.times(p * (1 - p), _w)
+            f0 += np.clip(step, -2.0, 2.0)
+            if np.max(np.abs(step)) < 1e-12:
+                break
+        p = expit(a * _z - f0[:, None])
+        v = p * (1 - p)
+        mass = narrow.times(v, _w)
+        first = narrow.times(v * _z, _w) / mass
+        # Differentiate E[sigmoid(a theta - f0(a))] = s twice.
+        second = narrow.times(v * (1 - 2 * p) * (_z - first[:, None]) ** 2, _w) / mass
+        return f0[where], first[where], second[where]
+
+
+@dataclass(frozen=True)
+class CurveSpace:
+    """The functions that f is built from: evaluates designs at any metric and site."""
+
+    spline: Spline
+    sites: int
+    anchor: Anchor | None = None
+
+    @property
+    def shared_size(self) -> int:
+        return self.spline.size + (1 if self.anchor else 0)
+
+    @property
+    def _rough(self) -> int:
+        return min(SITE_ROUGH, self.spline.size - self.spline.free)
+
+    def _shared_groups(self) -> list[int]:
+        rough = [0] * (self.spline.size - self.spline.free)
+        if self.anchor is None:
+            return [FREE] * self.spline.free + rough
+        # Offset and scale of the anchor are free, tilt and bend away from it are shrunk.
+        return [FREE, FREE] + [1] * (self.spline.free - 1) + rough
+
+    def _site_groups(self) -> list[int]:
+        first = max(self._shared_groups()) + 1
+        level = WEAK if self.sites < FEW_SITES else first + 2
+        return [level] + [first] * (self.spline.free - 1) + [first + 1] * self._rough
+
+    def design(self, metric: FloatArray, site: IntArray, a: float, derivative: int = 0) -> Design:
+        """The design at these metrics and sites (-1: the shared curve)."""
+        smooth = self.spline.smooth_design(metric, derivative)
+        free = self.spline.free
+        dense = smooth
+        if self.anchor is not None:
+            anchor = self.anchor.log_odds(metric, a)[0]
+            dense = np.column_stack([smooth[:, 0], anchor, smooth[:, 1:]])
+        groups = np.array(self._shared_groups(), dtype=np.int64)
+        if self.sites == 0:
+            return Design(dense, None, _renumbered(groups))
+        # The smoothest of the rough functions come last in the spline's order of eigenvalues.
+        rough = smooth[:, smooth.shape[1] - self._rough :]
+        own = local_columns(np.hstack([smooth[:, :free], rough]), site, self.sites)
+        site_groups = np.array(self._site_groups(), dtype=np.int64)
+        return Design(dense, own, _renumbered(np.concatenate([groups, np.tile(site_groups, self.sites)])))
+
+
+def _renumbered(groups: IntArray) -> IntArray:
+    """Groups as 0, 1, 2, ... without gaps; FREE and WEAK stay."""
+    present = np.unique(groups[groups >= 0])
+    lookup = {int(g): k for k, g in enumerate(present)} | {FREE: FREE, WEAK: WEAK}
+    return np.array([lookup[int(g)] for g in groups], dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class ItemCurve:
+    """f at a cohort's items. Without an anchor it is linear in its coefficients and does not depend on a."""
+
+    space: CurveSpace
+    metric: FloatArray
+    plain: Design  # the design for a = 1; only the anchor's column depends on a
+
+    @classmethod
+    def of(cls, space: CurveSpace, metric: FloatArray, site: IntArray) -> ItemCurve:
+        return cls(space, metric, space.design(metric, site, 1.0))
+
+    def at(self, a: float, coefficients: FloatArray) -> Curve:
+        anchor = self.space.anchor
+        if anchor is None:
+            return Curve(self.plain.apply(coefficients), self.plain, np.zeros(self.metric.size))
+        f0, first, _ = anchor.log_odds(self.metric, a)
+        dense = self.plain.dense.copy()
+        dense[:, 1] = f0
+        design = Design(dense, self.plain.local, self.plain.groups)
+        return Curve(design.apply(coefficients), design, coefficients[1] * first)
+
+    def curvature(self, a: float, coefficients: FloatArray, residual: FloatArray) -> FloatArray:
+        """What the second derivatives of f add to the information of (a, coefficients)."""
+        size = 1 + self.plain.size
+        extra = np.zeros((size, size))
+        if self.space.anchor is not None:
+            _, first, second = self.space.anchor.log_odds(self.metric, a)
+            extra[0, 0] = coefficients[1] * float(residual @ second)
+            extra[0, 2] = extra[2, 0] = float(residual @ first)
+        return extra
+
+
+def plain_population(riders: int) -> Design:
+    """Skill N(0, 1), without regressors."""
+    return Design(np.zeros((riders, 0)), None, free_groups(0))

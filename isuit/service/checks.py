@@ -1,0 +1,244 @@
+"""What an auditor runs: verify, rederive, bundle."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from isuit import __version__, canonical
+from isuit.audit.bundle import read_bundle, write_bundle
+from isuit.audit.log import append_event, log_head, read_log
+from isuit.audit.rederivation import Rederivation, compare, recorded_config
+from isuit.audit.results import TOLERANCE
+from isuit.audit.subjects import check_cohort, erased_leaves
+from isuit.audit.verification import Verification
+from isuit.audit.verification import verify as verify_tables
+from isuit.errors import EstimationError, InputError
+from isuit.ingest import Cohort, read_cohort
+from isuit.published import BundleReport, Disagreement, RederiveReport, VerifyReport
+from isuit.service.stores import DEFAULT_WAIT, open_store
+from isuit.store.cohorts import find_cohort, stored_outcomes
+from isuit.store.fits import FitRecord, atlas_rows, find_fit, skill_rows
+from isuit.store.opening import Store
+
+Progress = Callable[[str, float], None]
+
+
+def verify(
+    store_path: Path,
+    known_head: str | None = None,
+    wait: float = DEFAULT_WAIT,
+    progress: Progress | None = None,
+) -> VerifyReport:
+    """Hold every table against the log."""
+    with open_store(store_path, wait=wait, inspect=True) as store:
+        found = verify_tables(store.connection, store.key, known_head, progress)
+    return VerifyReport(
+        ok=bool(found),
+        log_head=found.log_head,
+        log_length=found.log_length,
+        known_head=known_head,
+        cohorts=found.cohorts,
+        complete_cohorts=found.complete_cohorts,
+        fits=found.fits,
+        erased_leaves=found.erased_leaves,
+        disagreements=[Disagreement(table=table, sentence=sentence) for table, sentence in found.disagreements],
+    )
+
+
+@dataclass(frozen=True)
+class Material:
+    """What a re-derivation starts from: the record, what was recorded, and the outcomes at hand."""
+
+    record: FitRecord
+    atlas: pa.Table
+    skills: pa.Table | None
+    outcomes: pa.Table | None = None  # from the store; None when the auditor brings a file
+    erased: bool = False
+    notes: tuple[str, ...] = ()
+    disagreements: int = 0
+
+
+def rederive(
+    store_path: Path,
+    reference: str,
+    source: Any = None,
+    *,
+    columns: Mapping[str, str] | None = None,
+    timezone: str | None = None,
+    wait: float = DEFAULT_WAIT,
+    progress: Progress | None = None,
+) -> RederiveReport:
+    """Fit again, from the stored cohort or the auditor's own file, and compare."""
+    with open_store(store_path, wait=wait) as store:
+        record = find_fit(store.connection, reference)
+        _require_version(record)
+        material = Material(
+            record, atlas_rows(store.connection, record.fit_id), skill_rows(store.connection, record.fit_id)
+        )
+        if source is None:
+            material = _with_stored_outcomes(store, material)
+    # The lock is free while the estimator works: nothing of the store is needed any more.
+    if source is not None:
+        return _from_file(material, source, columns, timezone, progress)
+    if material.outcomes is None or not material.outcomes.num_rows:
+        return _report(material, Rederivation("erased", notes=["every outcome of this cohort was erased"]))
+    with read_cohort(material.outcomes) as cohort:
+        return _refit(material, cohort, progress)
+
+
+def rederive_bundle(
+    directory: Path,
+    source: Any = None,
+    *,
+    columns: Mapping[str, str] | None = None,
+    timezone: str | None = None,
+    progress: Progress | None = None,
+) -> RederiveReport:
+    """The same from a bundle, without a store."""
+    bundle = read_bundle(directory)
+    _require_version(bundle.record)
+    if source is None and bundle.cohort is None:
+        raise InputError("this bundle holds no cohort; give your own copy with --cohort")
+    material = Material(bundle.record, bundle.atlas, None, notes=(f"the bundle's log ends at {bundle.log_head}",))
+    if source is None:
+        assert bundle.cohort is not None
+        source = read_canonical(bundle.cohort)
+    return _from_file(material, source, columns, timezone, progress)
+
+
+def read_canonical(path: Path) -> pa.Table:
+    """A cohort written in its canonical form, as a table that can be read like any other."""
+    lines = path.read_text(encoding="utf-8").split("\n")
+    if lines[0] != canonical.FORMAT:
+        raise InputError(f"{path.name} is not in the canonical form {canonical.FORMAT}")
+    fields = [line.split("\t") for line in lines[3:-1]]
+    rider, site, observed_at, metric, outcome = (list(column) for column in zip(*fields, strict=True))
+    return pa.table(
+        {
+            "rider": pa.array(rider, pa.string()),
+            "site": pa.array([name or None for name in site], pa.string()),
+            "observed_at": pa.array([time or None for time in observed_at], pa.string()),
+            "metric": pa.array([_from_bits(bits) for bits in metric], pa.float64()),
+            "outcome": pa.array([int(value) for value in outcome], pa.int8()),
+        }
+    )
+
+
+def _from_bits(digits: str) -> float:
+    import struct
+
+    return float(struct.unpack(">d", bytes.fromhex(digits))[0])
+
+
+def _require_version(record: FitRecord) -> None:
+    from isuit import estimator
+
+    if record.estimator_version != estimator.ESTIMATOR_VERSION:
+        raise InputError(
+            f"this fit was made by estimator {record.estimator_version} and this is {estimator.ESTIMATOR_VERSION}; "
+            f"install isuit {record.tool_version} to re-derive it"
+        )
+
+
+def _with_stored_outcomes(store: Store, material: Material) -> Material:
+    """The remaining rows, checked against their commitments when some are gone."""
+    cohort = find_cohort(store.connection, material.record.cohort_hash)
+    assert cohort is not None
+    found = Verification()
+    with found.checking("personal.outcomes"):
+        erased = erased_leaves(store.connection).get(cohort.cohort_hash, [])
+        check_cohort(store.connection, cohort, erased, found)
+    batches = list(stored_outcomes(store.connection, cohort.cohort_hash))
+    return replace(
+        material,
+        outcomes=pa.Table.from_batches(batches, canonical.SCHEMA) if batches else None,
+        erased=found.erased_leaves > 0,
+        disagreements=len(found.disagreements),
+        notes=(f"{found.erased_leaves} of {cohort.riders} riders were erased",) if found.erased_leaves else (),
+    )
+
+
+def _from_file(
+    material: Material,
+    source: Any,
+    columns: Mapping[str, str] | None,
+    timezone: str | None,
+    progress: Progress | None,
+) -> RederiveReport:
+    with read_cohort(source, columns=columns, timezone=timezone) as cohort:
+        if cohort.cohort_hash != material.record.cohort_hash:
+            raise InputError(
+                f"the file's hash is {cohort.cohort_hash} and the fit's cohort is {material.record.cohort_hash}; "
+                "this is another cohort"
+            )
+        return _refit(material, cohort, progress)
+
+
+def _refit(material: Material, cohort: Cohort, progress: Progress | None) -> RederiveReport:
+    from isuit import estimator
+
+    record = material.record
+    if material.disagreements or (not material.erased and cohort.cohort_hash != record.cohort_hash):
+        note = "the stored rows are not the ones that were committed to; `isuit verify` lists what disagrees"
+        return _report(material, Rederivation("diverged", notes=[note]))
+    try:
+        estimate = estimator.fit(cohort.observations(), recorded_config(record), progress)
+    except EstimationError:
+        if not material.erased:
+            raise
+        return _report(material, Rederivation("erased", notes=["what is left is too little for a fit"]))
+    return _report(material, compare(record, material.atlas, material.skills, estimate, erased=material.erased))
+
+
+def _report(material: Material, result: Rederivation) -> RederiveReport:
+    from isuit import estimator
+
+    return RederiveReport(
+        fit_id=material.record.fit_id,
+        cohort_hash=material.record.cohort_hash,
+        verdict=result.verdict,
+        largest_difference=result.largest,
+        curve_difference=result.curve,
+        discrimination_difference=result.discrimination,
+        skill_difference=result.skill,
+        tolerance=TOLERANCE,
+        skills_compared=result.skills_compared,
+        recorded_version=material.record.estimator_version,
+        estimator_version=estimator.ESTIMATOR_VERSION,
+        notes=[*material.notes, *result.notes],
+    )
+
+
+def bundle(
+    store_path: Path, reference: str, out: Path, *, with_cohort: bool = False, wait: float = DEFAULT_WAIT
+) -> BundleReport:
+    """Write a fit's bundle. One with rows is logged, so that an erasure can say how many copies left the store."""
+    with open_store(store_path, write=with_cohort, wait=wait) as store:
+        record = find_fit(store.connection, reference)
+        atlas = atlas_rows(store.connection, record.fit_id)
+        about = {
+            "fit_id": record.fit_id,
+            "cohort_hash": record.cohort_hash,
+            "tool_version": __version__,
+            "made_on": datetime.now(UTC).date().isoformat(),
+        }
+        if not with_cohort:
+            files = write_bundle(out, record, atlas, read_log(store.connection), None, about)
+        else:
+            batches = list(stored_outcomes(store.connection, record.cohort_hash))
+            content = list(canonical.chunks(sum(len(batch) for batch in batches), batches))
+            if canonical.hash_of(content) != record.cohort_hash:
+                raise InputError("rows of this cohort were erased, so it no longer has its hash; bundle without it")
+            with store.transaction() as connection:
+                payload = {"fit_id": record.fit_id, "cohort_hash": record.cohort_hash, "with_rows": True}
+                append_event(connection, "bundle-made", payload)
+                files = write_bundle(out, record, atlas, read_log(connection), content, about)
+        return BundleReport(
+            fit_id=record.fit_id, files=files, with_cohort=with_cohort, log_head=log_head(store.connection)
+        )

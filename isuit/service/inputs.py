@@ -1,0 +1,166 @@
+"""The small files beside a cohort: an expert's curve and the sites' coordinates."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from isuit.errors import InputError
+from isuit.store.sites import Coordinates
+
+Points = tuple[tuple[float, float], ...]
+CURVE_KEYS = ("points", "curve", "suitability")  # where a profile keeps the curve of a dimension
+POINT_KEYS = ("x", "metric", "value")
+
+
+def read_anchor(path: Path, activity: str, dimension: str) -> Points:
+    """An expert's suitability curve: (x, suitability) points as CSV or JSON, or a profile that holds such a curve.
+
+    A profile is YAML or JSON: `{dimension: points}`, below `dimensions` or `curves` or not, with the points themselves
+    or under `points`, `curve` or `suitability`; or `{activities: {activity: {dimension: ...}}}`.
+    """
+    text = _text(path, "--anchor")
+    if path.suffix.lower() in (".csv", ".tsv"):
+        points = _csv_points(text, "\t" if path.suffix.lower() == ".tsv" else ",")
+    else:
+        points = _pairs(_curve(_document(path, text), activity, dimension))
+    return _checked(points)
+
+
+def _text(path: Path, option: str) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError):
+        raise InputError(f"the file of {option} cannot be read; check its path and that it is text in UTF-8") from None
+
+
+def _document(path: Path, text: str) -> Any:
+    import yaml
+
+    try:
+        # YAML contains JSON, but its parser is slow; large catalogues are JSON.
+        return json.loads(text) if path.suffix.lower() == ".json" else yaml.safe_load(text)
+    except (json.JSONDecodeError, yaml.YAMLError):
+        raise InputError("the file of --anchor is neither CSV nor well-formed JSON or YAML; correct it") from None
+
+
+def _curve(document: Any, activity: str, dimension: str) -> Any:
+    """The list of points in a profile."""
+    if isinstance(document, Mapping) and isinstance(document.get("activities"), Mapping):
+        document = document["activities"].get(activity)
+        if document is None:
+            raise InputError("the profile of --anchor has no such activity; name one of its activities with --activity")
+    if isinstance(document, Mapping):
+        for key in ("dimensions", "curves"):
+            if isinstance(document.get(key), Mapping):
+                document = document[key]
+        if dimension in document:
+            document = document[dimension]
+        elif not any(key in document for key in CURVE_KEYS):
+            raise InputError(
+                f"the profile of --anchor has no curve for the dimension {dimension!r}; name one of its dimensions "
+                "with --dimension"
+            )
+        if isinstance(document, Mapping):
+            document = next((document[key] for key in CURVE_KEYS if key in document), None)
+    if not isinstance(document, list):
+        raise InputError("--anchor must hold a list of (x, suitability) points; see docs/how-to for the forms it takes")
+    return document
+
+
+def _pairs(entries: list[Any]) -> list[tuple[Any, Any]]:
+    points = []
+    for entry in entries:
+        if isinstance(entry, Mapping):
+            x = next((entry[key] for key in POINT_KEYS if key in entry), None)
+            points.append((x, entry.get("suitability")))
+        elif isinstance(entry, list) and len(entry) == 2:
+            points.append((entry[0], entry[1]))
+        else:
+            raise InputError("every point of --anchor must be a pair (x, suitability)")
+    return points
+
+
+def _csv_points(text: str, separator: str) -> list[tuple[Any, Any]]:
+    lines = [line for line in csv.reader(text.splitlines(), delimiter=separator) if line]
+    if not lines:
+        raise InputError("the file of --anchor is empty; it needs at least two points (x, suitability)")
+    names = [name.strip().lower() for name in lines[0]]
+    columns = (0, 1)
+    if not _is_number(lines[0][0]):
+        lines = lines[1:]
+        if "suitability" in names:
+            x = next((names.index(key) for key in POINT_KEYS if key in names), 0)
+            columns = (x, names.index("suitability"))
+    if any(len(line) <= max(columns) for line in lines):
+        raise InputError("every line of --anchor must hold x and suitability")
+    return [(line[columns[0]], line[columns[1]]) for line in lines]
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return not isinstance(value, bool)
+
+
+def _checked(points: list[tuple[Any, Any]]) -> Points:
+    """Sorted by x, finite, in range, at least two, and a function."""
+    if not all(_is_number(x) and _is_number(s) for x, s in points):
+        raise InputError("--anchor holds a point that is no pair of numbers; correct it")
+    numbers = sorted({(float(x) + 0.0, float(s) + 0.0) for x, s in points})
+    if not all(math.isfinite(x) and math.isfinite(s) for x, s in numbers):
+        raise InputError("--anchor holds a point that is not finite; correct it")
+    if any(not 0 <= s <= 1 for _, s in numbers):
+        raise InputError("--anchor holds a suitability outside 0 to 1; an expert's suitability is between them")
+    if len({x for x, _ in numbers}) < len(numbers):
+        raise InputError("--anchor is not a function: one x has two suitabilities; keep one of them")
+    if len(numbers) < 2:
+        raise InputError("--anchor needs at least two points (x, suitability)")
+    return tuple(numbers)
+
+
+def read_sites(path: Path) -> dict[str, Coordinates]:
+    """Coordinates by site, from CSV or Parquet with the columns site, latitude and longitude."""
+    import pyarrow as pa
+    import pyarrow.csv as pcsv
+    import pyarrow.parquet as pq
+
+    try:
+        if path.suffix.lower() in (".parquet", ".pq"):
+            table = pq.read_table(path)
+        else:
+            convert = pcsv.ConvertOptions(column_types={"site": pa.string()}, strings_can_be_null=False)
+            table = pcsv.read_csv(path, convert_options=convert)
+        if not {"site", "latitude", "longitude"} <= set(table.column_names):
+            raise InputError("the file of --sites needs the columns site, latitude and longitude")
+        names = table.column("site").cast(pa.string()).to_pylist()
+        latitudes = table.column("latitude").cast(pa.float64()).to_pylist()
+        longitudes = table.column("longitude").cast(pa.float64()).to_pylist()
+    except (pa.ArrowException, OSError):
+        raise InputError(
+            "the file of --sites cannot be read; it must be CSV or Parquet with site, and latitude and longitude "
+            "in degrees"
+        ) from None
+    return _checked_sites(list(zip(names, latitudes, longitudes, strict=True)))
+
+
+def _checked_sites(found: list[tuple[str | None, float | None, float | None]]) -> dict[str, Coordinates]:
+    sites: dict[str, Coordinates] = {}
+    for row, (site, latitude, longitude) in enumerate(found, start=1):
+        if not site or latitude is None or longitude is None:
+            raise InputError(f"row {row} of --sites lacks a site, a latitude or a longitude; complete or remove it")
+        # Written so that NaN fails too.
+        if not (-90 <= latitude <= 90 and -180 <= longitude <= 180):
+            raise InputError(
+                f"row {row} of --sites has coordinates out of range; latitude is -90 to 90, longitude -180 to 180"
+            )
+        place = (latitude + 0.0, longitude + 0.0)
+        if sites.setdefault(site, place) != place:
+            raise InputError(f"row {row} of --sites gives a site a second place; keep one row for each site")
+    return sites

@@ -1,0 +1,149 @@
+"""Writing a fit down: cohort, commitments, record, curves and skills in one transaction, with their events."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Any
+
+import duckdb
+import rfc8785
+
+from isuit import __version__
+from isuit.audit.commitments import ROWS_LEAF_TAG, SKILL_LEAF_TAG, Commitment, rider_lines, skill_content
+from isuit.audit.log import append_event
+from isuit.audit.results import result_digest
+from isuit.domain import Estimate, FitConfig
+from isuit.ingest import Cohort
+from isuit.store.cohorts import CohortRecord, find_cohort, insert_cohort, insert_commitments, insert_outcomes
+from isuit.store.fits import FitRecord, curve_rows, get_fit, insert_atlas, insert_fit, insert_skills
+from isuit.store.opening import Store
+from isuit.store.sites import Coordinates, record_sites
+
+
+def record_fit(
+    store: Store,
+    fit_id: str,
+    cohort: Cohort,
+    config: FitConfig,
+    estimate: Estimate | None,
+    sites: Mapping[str, Coordinates],
+) -> bool:
+    """Record what is not there yet, all of it or nothing; whether the fit is new.
+
+    `estimate` is None for a fit that is only confirmed.
+    """
+    with store.transaction() as connection:
+        if record_sites(connection, sites):
+            append_event(connection, "sites-recorded", {}, tables=["atlas.sites"], key=store.key)
+        if estimate is None or get_fit(connection, fit_id) is not None:
+            return False
+        if find_cohort(connection, cohort.cohort_hash) is None:
+            register_cohort(connection, cohort)
+        _append_fit(connection, fit_id, cohort.cohort_hash, config, estimate)
+    return True
+
+
+def register_cohort(connection: duckdb.DuckDBPyConnection, cohort: Cohort) -> None:
+    """Outcomes, one salted leaf per rider, and the cohort's record; suppressed rows are an event of their own."""
+    commitment, untimed = Commitment(), 0
+
+    def stored() -> Any:
+        nonlocal untimed
+        for batch in cohort.batches():
+            insert_outcomes(connection, cohort.cohort_hash, batch)
+            untimed += batch.column("observed_at").null_count
+            yield batch
+
+    for rider, lines in rider_lines(stored()):
+        commitment.add(rider, ROWS_LEAF_TAG, lines)
+    insert_commitments(connection, cohort.cohort_hash, commitment.riders, commitment.salts, commitment.leaves)
+    report = cohort.report
+    record = CohortRecord(
+        cohort_hash=cohort.cohort_hash,
+        outcomes=report.outcomes,
+        riders=report.riders,
+        sites=report.sites,
+        observed_from=_naive(report.observed_from),
+        observed_until=_naive(report.observed_until),
+        untimed=untimed,
+        commitment=commitment.root,
+        registered_at=_now(),
+    )
+    insert_cohort(connection, record)
+    payload = {
+        "cohort_hash": record.cohort_hash,
+        "commitment": record.commitment,
+        "outcomes": record.outcomes,
+        "riders": record.riders,
+    }
+    append_event(connection, "cohort-registered", payload, rows={"ledger.cohorts": [record.cohort_hash]})
+    if report.excluded_rows:
+        suppressed = {"cohort_hash": record.cohort_hash, "rows": report.excluded_rows}
+        append_event(connection, "rows-suppressed", suppressed)
+
+
+def _append_fit(
+    connection: duckdb.DuckDBPyConnection, fit_id: str, cohort_hash: str, config: FitConfig, estimate: Estimate
+) -> None:
+    commitment = _commit_skills(connection, fit_id, estimate)
+    record = FitRecord(
+        fit_id=fit_id,
+        cohort_hash=cohort_hash,
+        activity=config.activity,
+        dimension=config.dimension,
+        configuration=canonical_json(config.as_json()),
+        estimator_version=estimate.estimator_version,
+        tool_version=__version__,
+        kind=estimate.kind,
+        discrimination=estimate.discrimination,
+        discrimination_se=estimate.discrimination_se,
+        log_likelihood=estimate.log_likelihood,
+        identification=canonical_json(asdict(estimate.identification)),
+        promotion=canonical_json(asdict(estimate.promotion)) if estimate.promotion else None,
+        held_out=canonical_json(asdict(estimate.held_out)) if estimate.held_out else None,
+        parameters=canonical_json(estimate.parameters),
+        diagnostics=canonical_json(estimate.diagnostics),
+        skills=len(commitment.riders) if commitment else 0,
+        commitment=commitment.root if commitment else None,
+        result_digest="",
+        recorded_at=_now(),
+    )
+    curves = curve_rows(estimate)
+    insert_atlas(connection, fit_id, config.activity, config.dimension, curves)
+    digest = result_digest(record.kind, record.discrimination, record.discrimination_se, curves)
+    insert_fit(connection, FitRecord(**{**asdict(record), "result_digest": digest}))
+    payload = {
+        "fit_id": fit_id,
+        "cohort_hash": cohort_hash,
+        "result_digest": digest,
+        "commitment": record.commitment,
+        "skills": record.skills,
+    }
+    append_event(connection, "fit-recorded", payload, rows={"ledger.fits": [fit_id], "atlas.difficulty": [fit_id]})
+
+
+def _commit_skills(connection: duckdb.DuckDBPyConnection, fit_id: str, estimate: Estimate) -> Commitment | None:
+    skills = estimate.skills
+    if skills is None or not skills.riders:
+        return None
+    insert_skills(connection, fit_id, skills)
+    commitment = Commitment()
+    columns = (skills.mean, skills.sd, skills.outcomes, skills.bins, skills.usable)
+    for row in zip(skills.riders, *(column.tolist() for column in columns), strict=True):
+        commitment.add(row[0], SKILL_LEAF_TAG, skill_content(row))
+    insert_commitments(connection, fit_id, commitment.riders, commitment.salts, commitment.leaves)
+    return commitment
+
+
+def canonical_json(value: Any) -> str:
+    return rfc8785.dumps(value).decode()
+
+
+def _now() -> datetime:
+    return datetime.now(UTC).replace(tzinfo=None)
+
+
+def _naive(time: datetime | None) -> datetime | None:
+    return None if time is None else time.astimezone(UTC).replace(tzinfo=None)

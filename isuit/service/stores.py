@@ -1,0 +1,55 @@
+"""Opening a store with everything wired in: the log, and whoever finishes pending work."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from isuit import __version__
+from isuit.audit.log import append_event
+from isuit.errors import StoreError
+from isuit.store.opening import Store
+from isuit.store.opening import open_store as open_directory
+from isuit.store.paths import StorePaths
+
+DEFAULT_WAIT = 10.0  # seconds
+# What a store is created with unless it is told otherwise (DESIGN section 6).
+DEFAULT_POLICY: Mapping[str, Any] = {"k": 10, "lag_days": 90, "resolution": 7}
+
+
+def open_store(
+    path: Path,
+    write: bool = False,
+    wait: float = DEFAULT_WAIT,
+    create: bool = False,
+    *,
+    policy: Mapping[str, Any] | None = None,
+    inspect: bool = False,
+) -> AbstractContextManager[Store]:
+    """The store at `path`, as a context manager; see `isuit.store.opening`."""
+    return open_directory(
+        path,
+        write=write,
+        wait=wait,
+        create=create,
+        policy=DEFAULT_POLICY if policy is None else policy,
+        tool_version=__version__,
+        record=_record,
+        finish=finish_pending,
+        inspect=inspect,
+    )
+
+
+def _record(
+    connection: duckdb.DuckDBPyConnection, kind: str, payload: dict[str, object], rows: dict[str, list[str]]
+) -> str:
+    return append_event(connection, kind, payload, rows=rows)
+
+
+def finish_pending(paths: StorePaths, key: bytes) -> None:
+    """Finish the work a killed command left in `ledger.pending`, under the exclusive lock, with no connection open."""
+    raise StoreError(f"the store {paths.directory} holds unfinished work that this version cannot finish.")

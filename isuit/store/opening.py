@@ -1,0 +1,343 @@
+"""The way into a store: lock, clean up after the dead, connect.
+
+Every command first tries LOCK exclusively without waiting. Having it, it empties the spill directory and finishes
+pending work (an erasure whose rewrite was cut short, a migration); a reader then converts to a shared lock and looks
+again, because another process may have got in between. A reader that finds work pending and cannot get the lock in
+time gives up as if the store were in use, which it is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import rfc8785
+
+from isuit.errors import StoreError
+from isuit.store.connection import busy, connect, explain, is_foreign_lock
+from isuit.store.lock import StoreLock
+from isuit.store.migrations import Record, migrate, outstanding, refuse_newer
+from isuit.store.paths import DIRECTORY_MODE, FILE_MODE, StorePaths
+
+KEY_BYTES = 32
+POLL_SECONDS = 0.05
+# Finishes the work that `ledger.pending` lists. Called with the exclusive lock held and no connection open.
+Finish = Callable[[StorePaths, bytes], None]
+
+
+@dataclass
+class Store:
+    """An open store: valid inside the `with` block of `open_store` and nowhere else."""
+
+    paths: StorePaths
+    key: bytes = field(repr=False)
+    writable: bool
+    _connection: duckdb.DuckDBPyConnection | None = None
+
+    @property
+    def connection(self) -> duckdb.DuckDBPyConnection:
+        if self._connection is None:
+            self._connection = connect(self.paths.database, self.paths.spill, read_only=not self.writable)
+        return self._connection
+
+    @property
+    def policy(self) -> dict[str, Any]:
+        """The disclosure policy that the store was created with."""
+        row = self.connection.execute("SELECT policy FROM ledger.store").fetchone()
+        return dict(json.loads(row[0])) if row else {}
+
+    @contextmanager
+    def transaction(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """All or nothing: commits at the end of the block, rolls back on any error."""
+        connection = self.connection
+        connection.execute("BEGIN")
+        try:
+            yield connection
+            connection.execute("COMMIT")
+        except BaseException:
+            # After a fatal error (a full disk) there is no transaction left to roll back.
+            with suppress(duckdb.Error):
+                connection.execute("ROLLBACK")
+            raise
+
+    def close_database(self) -> None:
+        """Close the database but keep the lock; a writer's WAL goes into the file. `connection` reopens it."""
+        if self._connection is not None:
+            try:
+                if self.writable:
+                    self._connection.execute("CHECKPOINT")
+            finally:
+                self._connection.close()
+                self._connection = None
+
+
+@contextmanager
+def open_store(
+    path: Path,
+    *,
+    write: bool,
+    wait: float,
+    create: bool,
+    policy: Mapping[str, Any],
+    tool_version: str,
+    record: Record,
+    finish: Finish,
+    inspect: bool = False,
+) -> Iterator[Store]:
+    """Open the store at `path`; `create` makes one where there is none, with `policy`.
+
+    `inspect` is for verification: it opens a store whatever its tables say, because saying what is wrong with them
+    is the point.
+    """
+    paths = StorePaths(Path(path))
+    with _explained(paths, OSError):
+        _prepare_directory(paths, create=create)
+        lock = StoreLock(paths.lock)
+    try:
+        found = _Founding(paths, policy, tool_version, record)
+        with _explained(paths, duckdb.Error, OSError):
+            store = _acquire(paths, lock, found, finish, write=write, wait=wait, create=create, inspect=inspect)
+        # Inside the block an OSError is about the caller's own files.
+        with _explained(paths, duckdb.Error):
+            try:
+                yield store
+            finally:
+                _close(store)
+    finally:
+        lock.close()
+
+
+@contextmanager
+def _explained(paths: StorePaths, *kinds: type[duckdb.Error] | type[OSError]) -> Iterator[None]:
+    """Errors of DuckDB or the system as sentences. `from None`, because DuckDB's text may quote values."""
+    try:
+        yield
+    except kinds as error:
+        sentence = explain(error, paths.directory)
+        if sentence is None:
+            raise
+        raise sentence from None
+
+
+def _close(store: Store) -> None:
+    try:
+        store.close_database()
+    finally:
+        if store.writable and store.paths.database.exists():
+            store.paths.database.chmod(FILE_MODE)
+
+
+def is_store(path: Path) -> bool:
+    """Whether there is a store at `path`; refuses a place where there is none and none can be made."""
+    paths = StorePaths(Path(path))
+    directory = paths.directory
+    if directory.exists() and not directory.is_dir():
+        raise StoreError(f"{directory} is a file, not a store; name a directory with --store.")
+    if paths.database.exists():
+        return True
+    if directory.exists() and {entry.name for entry in directory.iterdir()} - paths.names():
+        raise StoreError(f"{directory} holds other files and no store; name an empty or a new directory with --store.")
+    existing = next(place for place in (directory, *directory.absolute().parents) if place.exists())
+    if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
+        raise StoreError(f"no store can be made at {directory}: {existing} cannot be written; choose another place.")
+    return False
+
+
+def _prepare_directory(paths: StorePaths, *, create: bool) -> None:
+    if is_store(paths.directory):
+        return
+    if not create:
+        raise StoreError(
+            f"there is no store at {paths.directory}; make one with `isuit init`, or name one with --store."
+        )
+    paths.directory.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
+    paths.directory.chmod(DIRECTORY_MODE)
+
+
+def _acquire(
+    paths: StorePaths,
+    lock: StoreLock,
+    founding: _Founding,
+    finish: Finish,
+    *,
+    write: bool,
+    wait: float,
+    create: bool,
+    inspect: bool,
+) -> Store:
+    """The order of DESIGN: exclusive first, clean up, then what was asked for; until the deadline."""
+    deadline = time.monotonic() + wait
+    while True:
+        try:
+            if lock.try_exclusive():
+                _clean_up(paths, founding, finish, write=write, create=create, inspect=inspect)
+                if write:
+                    return _connected(paths, write=True, inspect=inspect)
+                if lock.try_shared():
+                    store = _ready_reader(paths, inspect=inspect)
+                    if store:
+                        return store
+            elif not write and lock.try_shared():
+                store = _ready_reader(paths, inspect=inspect)
+                if store:
+                    return store
+        except duckdb.IOException as error:
+            # A foreign client holds DuckDB's own lock: the same situation, the same waiting, the same sentence.
+            if not is_foreign_lock(error) or time.monotonic() >= deadline:
+                raise
+        lock.release()
+        if time.monotonic() >= deadline:
+            raise busy(paths.directory)
+        time.sleep(min(POLL_SECONDS, max(0.0, deadline - time.monotonic())))
+
+
+def _ready_reader(paths: StorePaths, *, inspect: bool) -> Store | None:
+    """A reader's store, or None when someone must first finish pending work."""
+    if not paths.database.exists():
+        return None
+    store = _connected(paths, write=False, inspect=inspect)
+    if not inspect and (_pending(store.connection) or outstanding(store.connection)):
+        store.close_database()
+        return None
+    return store
+
+
+def _connected(paths: StorePaths, *, write: bool, inspect: bool) -> Store:
+    store = Store(paths, _read_key(paths), write)
+    if not inspect:
+        refuse_newer(store.connection)
+    if write:
+        row = store.connection.execute("SELECT key_digest FROM ledger.store").fetchone()
+        if row != (key_digest(store.key),):
+            store.close_database()
+            raise StoreError(
+                f"the key file of {paths.directory} is not the one this store was made with; restore the original, "
+                "or suppressed riders would come back."
+            )
+    return store
+
+
+def _clean_up(
+    paths: StorePaths, founding: _Founding, finish: Finish, *, write: bool, create: bool, inspect: bool
+) -> None:
+    """What only the holder of the exclusive lock may do. Touches nothing when there is nothing to do."""
+    _sweep(paths.spill)
+    if not paths.database.exists():
+        if not create:
+            raise StoreError(f"there is no store at {paths.directory}; make one with `isuit init`.")
+        founding.found()
+        return
+    key = _read_key(paths)
+    connection = connect(paths.database, paths.spill, read_only=not (write or paths.wal.exists()))
+    try:
+        if not inspect:
+            refuse_newer(connection)
+        behind = not inspect and bool(outstanding(connection))
+        pending = _pending(connection)
+    finally:
+        connection.close()
+    if behind:
+        founding.upgrade()
+    if pending:
+        finish(paths, key)
+
+
+def _sweep(spill: Path) -> None:
+    if spill.is_dir():
+        for entry in spill.iterdir():
+            shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+
+
+def _pending(connection: duckdb.DuckDBPyConnection) -> bool:
+    """Whether a command was cut short. A database without the table has no pending work that we know of."""
+    try:
+        return connection.execute("SELECT 1 FROM ledger.pending LIMIT 1").fetchone() is not None
+    except duckdb.CatalogException:
+        return False
+
+
+def key_digest(key: bytes) -> str:
+    """Says whether a key is the store's own without telling the key (256 random bits cannot be guessed)."""
+    return hashlib.sha256(b"isuit/key/1\x00" + key).hexdigest()
+
+
+def _read_key(paths: StorePaths) -> bytes:
+    try:
+        key = paths.key.read_bytes()
+    except FileNotFoundError:
+        raise StoreError(f"the store {paths.directory} has no key file; restore it beside store.duckdb.") from None
+    if len(key) != KEY_BYTES:
+        raise StoreError(f"the key file of {paths.directory} is damaged; restore it beside store.duckdb.")
+    return key
+
+
+@dataclass(frozen=True)
+class _Founding:
+    """Makes a new store: in the spill directory first, then renamed, so that there is never half a database."""
+
+    paths: StorePaths
+    policy: Mapping[str, Any]
+    tool_version: str
+    record: Record
+
+    def found(self) -> None:
+        self.paths.spill.mkdir(mode=DIRECTORY_MODE, exist_ok=True)
+        key = self._make_key()
+        connection = connect(self.paths.founding, self.paths.spill, read_only=False)
+        try:
+            migrate(connection, self.record, lambda open_connection: self._describe(open_connection, key))
+            connection.execute("CHECKPOINT")
+        finally:
+            connection.close()
+        self.paths.founding.chmod(FILE_MODE)
+        self.paths.founding.rename(self.paths.database)
+        sync_directory(self.paths.directory)
+
+    def upgrade(self) -> None:
+        connection = connect(self.paths.database, self.paths.spill, read_only=False)
+        try:
+            migrate(connection, self.record, lambda _: None)
+        finally:
+            connection.close()
+
+    def _make_key(self) -> bytes:
+        # A key left by a founding that was killed was never used; a new one is as good.
+        self.paths.key.unlink(missing_ok=True)
+        key = secrets.token_bytes(KEY_BYTES)
+        descriptor = os.open(self.paths.key, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
+        try:
+            os.write(descriptor, key)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        return key
+
+    def _describe(self, connection: duckdb.DuckDBPyConnection, key: bytes) -> None:
+        store_id = secrets.token_hex(16)
+        now = datetime.now(UTC).replace(tzinfo=None)
+        policy = rfc8785.dumps(dict(self.policy)).decode()
+        connection.execute(
+            "INSERT INTO ledger.store VALUES (?, ?, ?, ?, ?)",
+            [store_id, now, self.tool_version, key_digest(key), policy],
+        )
+        self.record(connection, "store-created", {"store_id": store_id}, {"ledger.store": [store_id]})
+
+
+def sync_directory(directory: Path) -> None:
+    """Make a rename in `directory` survive a power cut."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,45 @@
+"""Where things are in a store's directory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+DIRECTORY_MODE = 0o700
+FILE_MODE = 0o600
+
+
+@dataclass(frozen=True)
+class StorePaths:
+    """The files of one store. Everything a store writes is below `directory`."""
+
+    directory: Path
+
+    @property
+    def lock(self) -> Path:
+        return self.directory / "LOCK"
+
+    @property
+    def database(self) -> Path:
+        return self.directory / "store.duckdb"
+
+    @property
+    def wal(self) -> Path:
+        return self.directory / "store.duckdb.wal"
+
+    @property
+    def key(self) -> Path:
+        return self.directory / "key"
+
+    @property
+    def spill(self) -> Path:
+        """DuckDB's spill directory; also where a new database is made before it is renamed into place."""
+        return self.directory / "tmp"
+
+    @property
+    def founding(self) -> Path:
+        return self.spill / "founding.duckdb"
+
+    def names(self) -> set[str]:
+        """Every name that a store's directory may hold; anything else is not ours."""
+        return {path.name for path in (self.lock, self.database, self.wal, self.key, self.spill)}

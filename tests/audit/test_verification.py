@@ -1,0 +1,158 @@
+"""Whatever is changed in a store with plain DuckDB, verification names the table."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from isuit.audit.log import log_head, read_log
+from isuit.audit.verification import Verification, verify
+from isuit.service.stores import open_store
+from isuit.store.query import rows
+
+# How a value of each type is changed: an SQL expression in which {c} is the column.
+CHANGES = {
+    "VARCHAR": ["{c} || 'x'", "reverse({c}) || ' '", "upper({c}) || lower({c})"],
+    "DOUBLE": ["{c} + 1e-9 * greatest(1, abs({c}))", "-{c} - 1", "{c} * 2 + 1"],
+    "BIGINT": ["{c} + 1", "{c} - 1"],
+    "TINYINT": ["1 - {c}", "{c} + 1"],
+    "BOOLEAN": ["NOT {c}"],
+    "TIMESTAMP": ["{c} + INTERVAL 1 MICROSECOND", "{c} - INTERVAL 1 DAY"],
+    "DATE": ["{c} + 1"],
+    "BLOB": ["{c} || 'x'::BLOB"],
+}
+FOR_NULL = {"VARCHAR": "'x'", "DOUBLE": "0.5", "TIMESTAMP": "TIMESTAMP '2025-05-05'"}
+
+
+class Tampering:
+    """Changes inside a transaction that is rolled back, so that one store serves every test."""
+
+    def __init__(self, store: Any) -> None:
+        self.connection: duckdb.DuckDBPyConnection = store.connection
+        self._key = store.key
+
+    def verdict(self, *statements: str, known_head: str | None = None) -> Verification:
+        self.connection.execute("BEGIN")
+        try:
+            for statement in statements:
+                self.connection.execute(statement)
+            return verify(self.connection, self._key, known_head)
+        finally:
+            self.connection.execute("ROLLBACK")
+
+    def columns(self) -> list[tuple[str, str, str, bool]]:
+        return rows(
+            self.connection,
+            "SELECT schema_name || '.' || table_name, column_name, data_type, is_nullable FROM duckdb_columns() "
+            "WHERE schema_name IN ('ledger', 'atlas', 'personal') ORDER BY ALL",
+        )
+
+    def row_ids(self, table: str) -> list[int]:
+        return [number for (number,) in rows(self.connection, f"SELECT rowid FROM {table} ORDER BY rowid")]
+
+
+@pytest.fixture
+def tampering(store_copy: Path) -> Iterator[Tampering]:
+    with open_store(store_copy, write=True) as store:
+        yield Tampering(store)
+
+
+def named(found: Verification) -> set[str]:
+    return {table for table, _ in found.disagreements}
+
+
+def test_an_untouched_store_agrees(tampering: Tampering) -> None:
+    found = tampering.verdict()
+    assert found.disagreements == []
+    assert (found.cohorts, found.complete_cohorts, found.fits) == (2, 1, 2)
+    assert found.erased_leaves >= 2
+    assert found.log_head == log_head(tampering.connection)
+    assert found.log_length == len(read_log(tampering.connection))
+
+
+def test_a_change_of_any_value_names_its_table(tampering: Tampering) -> None:
+    chance = random.Random(5)
+    tried = 0
+    for table, column, kind, nullable in tampering.columns():
+        ids = tampering.row_ids(table)
+        if table == "ledger.pending":
+            continue  # empty while nobody is at work; a row in it is the next test's
+        assert ids, f"{table} is empty in the store of these tests: put a row into it"
+        for row in chance.sample(ids, min(2, len(ids))):
+            change = chance.choice(CHANGES[kind]).format(c=f'"{column}"')
+            change = f'CASE WHEN "{column}" IS NULL THEN {FOR_NULL.get(kind, "NULL")} ELSE {change} END'
+            if nullable and chance.random() < 0.3:
+                known = rows(tampering.connection, f'SELECT "{column}" IS NULL FROM {table} WHERE rowid = {row}')
+                change = change if known == [(True,)] else "NULL"
+            found = tampering.verdict(f'UPDATE {table} SET "{column}" = {change} WHERE rowid = {row}')
+            assert table in named(found), f"{table}.{column} row {row} set to {change}: {found.disagreements}"
+            tried += 1
+    assert tried > 100
+
+
+def test_signs_of_zero_and_empty_texts_are_changes(tampering: Tampering) -> None:
+    row = tampering.row_ids("personal.outcomes")[0]
+    zero = f"UPDATE personal.outcomes SET metric = '-0.0'::DOUBLE WHERE rowid = {row}"
+    assert "not in canonical form" in str(tampering.verdict(zero).disagreements)
+    blank = f"UPDATE personal.outcomes SET site = '' WHERE rowid = {row}"
+    assert "not in canonical form" in str(tampering.verdict(blank).disagreements)
+
+
+def test_a_deleted_row_of_any_table_is_missed(tampering: Tampering) -> None:
+    tables = sorted({table for table, *_ in tampering.columns()} - {"ledger.pending"})
+    for table in tables:
+        row = tampering.row_ids(table)[0]
+        found = tampering.verdict(f"DELETE FROM {table} WHERE rowid = {row}")
+        assert table in named(found), table
+
+
+def test_an_added_row_in_any_table_is_found(tampering: Tampering) -> None:
+    for table in sorted({table for table, *_ in tampering.columns()}):
+        if table == "ledger.pending":
+            statement = "INSERT INTO ledger.pending VALUES ('erasure', 'x', TIMESTAMP '2026-01-01')"
+        else:
+            row = tampering.row_ids(table)[0]
+            statement = f"INSERT INTO {table} SELECT * FROM {table} WHERE rowid = {row}"
+        assert table in named(tampering.verdict(statement)), table
+
+
+def test_a_rider_removed_by_hand_is_not_an_erasure(tampering: Tampering) -> None:
+    statements = [
+        f"DELETE FROM personal.{table} WHERE rider = 'rider-0007'" for table in ("outcomes", "skills", "commitments")
+    ]
+    found = tampering.verdict(*statements)
+    assert {"personal.outcomes", "personal.skills"} <= named(found)
+    assert "no receipt says why" in str(found.disagreements)
+
+
+def test_a_table_that_nobody_made_is_named(tampering: Tampering) -> None:
+    found = tampering.verdict("CREATE TABLE atlas.extra (site VARCHAR)")
+    assert named(found) == {"atlas.extra"}
+    assert named(tampering.verdict("DROP TABLE atlas.sites")) >= {"atlas.sites"}
+
+
+def test_a_cut_or_rewritten_tail_is_caught_by_a_known_head(tampering: Tampering) -> None:
+    head = log_head(tampering.connection)
+    earlier = read_log(tampering.connection)[2].head
+    assert tampering.verdict(known_head=earlier).disagreements == []
+    assert tampering.verdict(known_head=head.upper()).disagreements == []
+    cut = tampering.verdict(
+        "DELETE FROM ledger.log WHERE sequence = (SELECT max(sequence) FROM ledger.log)", known_head=head
+    )
+    assert "known head" in str(cut.disagreements)
+    assert "ledger.log" in named(tampering.verdict(known_head="f" * 64))
+
+
+def test_no_disagreement_names_a_rider(tampering: Tampering) -> None:
+    found = tampering.verdict(
+        "UPDATE personal.outcomes SET metric = metric + 1 WHERE rider = 'rider-0009'",
+        "UPDATE personal.skills SET rider = 'someone-else' WHERE rider = 'rider-0009'",
+    )
+    assert found.disagreements
+    assert "rider-0009" not in str(found.disagreements)
+    assert "someone-else" not in str(found.disagreements)
