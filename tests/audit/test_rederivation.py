@@ -205,8 +205,8 @@ class TestBundle:
 
 
 def test_a_quantum_hides_the_last_bits_and_nothing_more() -> None:
-    assert quantised(0.12345) == quantised(0.12345 + 1e-9)
-    assert quantised(0.12345) != quantised(0.12345 + 2 * QUANTUM)
+    assert quantised(0.1234562) == quantised(0.1234562 + 1e-12)
+    assert quantised(0.1234562) != quantised(0.1234562 + 2 * QUANTUM)
     assert quantised(-1e-12) == quantised(0.0) == 0
     assert QUANTUM < TOLERANCE
 
