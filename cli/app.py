@@ -8,7 +8,7 @@ import typer
 
 from isuit.errors import IsuitError
 
-from . import cohorts, demo
+from . import cohorts, demo, riders
 
 app = typer.Typer(
     name="isuit",
@@ -26,6 +26,10 @@ def isuit() -> None:
 app.command("latent-demo")(demo.latent_demo)
 app.command("hash")(cohorts.hash_cohort)
 app.command("canonicalise")(cohorts.canonicalise)
+app.command("delete-rider", context_settings=riders.ANY_ID)(riders.delete_rider)
+app.command("show-rider", context_settings=riders.ANY_ID)(riders.show_rider)
+app.command("reinstate", context_settings=riders.ANY_ID)(riders.reinstate)
+app.command("pseudonymise")(riders.pseudonymise)
 
 
 def main() -> None:

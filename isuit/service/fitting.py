@@ -8,17 +8,14 @@ rider back.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
-from isuit.audit.digests import rider_digest
 from isuit.audit.log import log_head
 from isuit.audit.results import fit_id as name_of_fit
 from isuit.domain import FitConfig
 from isuit.errors import InputError, StoreBusy
+from isuit.governance.suppression import OptedOut
 from isuit.ingest import Cohort, read_cohort
 from isuit.published import FitSummary, HeldOut, Identification, Promotion, Releasable
 from isuit.service.recording import record_fit
@@ -34,23 +31,6 @@ Progress = Callable[[str, float], None]
 
 def _silent(stage: str, share: float) -> None:
     """Progress that nobody watches."""
-
-
-@dataclass
-class OptedOut:
-    """Who opted out, as a store knows it: keyed digests. Remembers nothing about riders it was asked about."""
-
-    key: bytes = field(default=b"", repr=False)
-    digests: frozenset[str] = frozenset()
-
-    @classmethod
-    def of(cls, store: Store) -> OptedOut:
-        return cls(store.key, frozenset(digest for (digest,) in rows(store.connection, "FROM personal.suppressed")))
-
-    def exclude(self, riders: pa.Array) -> pa.Array:
-        if not self.digests:
-            return pa.array([False] * len(riders), pa.bool_())
-        return pa.array([rider_digest(self.key, rider) in self.digests for rider in riders.to_pylist()], pa.bool_())
 
 
 def fit(

@@ -204,7 +204,7 @@ def _acquire(
 
 def _ready_reader(paths: StorePaths, *, inspect: bool) -> Store | None:
     """A reader's store, or None when someone must first finish pending work."""
-    if not paths.database.exists():
+    if not paths.database.exists() or paths.retired.exists():
         return None
     store = _connected(paths, write=False, inspect=inspect)
     if not inspect and (_pending(store.connection) or outstanding(store.connection)):
@@ -232,7 +232,7 @@ def _clean_up(
     paths: StorePaths, founding: _Founding, finish: Finish, *, write: bool, create: bool, inspect: bool
 ) -> None:
     """What only the holder of the exclusive lock may do. Touches nothing when there is nothing to do."""
-    _sweep(paths.spill)
+    sweep(paths.spill)
     if not paths.database.exists():
         if not create:
             raise StoreError(f"there is no store at {paths.directory}; make one with `isuit init`.")
@@ -249,11 +249,12 @@ def _clean_up(
         connection.close()
     if behind:
         founding.upgrade()
-    if pending:
+    if pending or paths.retired.exists():
         finish(paths, key)
 
 
-def _sweep(spill: Path) -> None:
+def sweep(spill: Path) -> None:
+    """Empty the spill directory; only for the holder of the exclusive lock."""
     if spill.is_dir():
         for entry in spill.iterdir():
             shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
