@@ -66,36 +66,54 @@ def search_elsewhere(
     connection: duckdb.DuckDBPyConnection, tables: list[PersonalTable], names: frozenset[str]
 ) -> Elsewhere:
     """Search every column that can hold text, except in the persons' own rows; runs inside `personal.searching`."""
-    own = {table.name: f"WHERE NOT ({table.about})" for table in tables}
+    own = {table.name: f"NOT ({table.about})" for table in tables}
     labels: Counter[str] = Counter()
     blocking: set[str] = set()
+    for table, columns in _text_columns(connection).items():
+        for column, found, documents in _count(connection, table, columns, own.get(table, "true")):
+            place = f"{table}.{column}"
+            if found and column in LABELS:
+                labels[place] += found
+            elif found and place not in PROGRAM_COLUMNS:
+                blocking.add(place)
+            if documents and place not in PUBLIC_DOCUMENTS and column not in LABELS:
+                for key in _inside_json(connection, table, column, names):
+                    if key in LABELS:
+                        labels[f"{place}:{key}"] += 1
+                    elif key not in PROGRAM_KEYS:
+                        blocking.add(f"{place}:{key}")
+    return Elsewhere(dict(labels), sorted(blocking))
+
+
+def _text_columns(connection: duckdb.DuckDBPyConnection) -> dict[str, dict[str, str]]:
+    """By table, the columns that can hold text, with their types."""
+    found: dict[str, dict[str, str]] = {}
     for table, column, kind in rows(
         connection,
         "SELECT schema_name || '.' || table_name, column_name, data_type FROM duckdb_columns() "
         "WHERE database_name = current_database() AND NOT internal ORDER BY ALL",
     ):
-        place = f"{table}.{column}"
+        if any(text in kind for text in ("VARCHAR", "JSON", "BLOB", "ENUM")):
+            found.setdefault(table, {})[column] = kind
+    return found
+
+
+def _count(
+    connection: duckdb.DuckDBPyConnection, table: str, columns: dict[str, str], where: str
+) -> list[tuple[str, int, int]]:
+    """In one pass: by column, the values that are one of the names, and those that may be JSON documents."""
+    counts = []
+    for column, kind in columns.items():
         if kind == "BLOB":
-            value = f'encode(persons.name) = held."{column}"'
+            named, document = f'"{column}" IN (SELECT encode(name) FROM persons)', "false"
         elif kind in ("VARCHAR", "JSON"):
-            value = f'persons.name = held."{column}"'
-        elif any(text in kind for text in ("VARCHAR", "JSON", "BLOB", "ENUM")):  # lists, structs, maps
-            value = f'contains(held."{column}"::VARCHAR, persons.name)'
-        else:
-            continue
-        [(found,)] = rows(connection, f"SELECT count(*) FROM {table} held JOIN persons ON {value} {own.get(table, '')}")
-        if found and column in LABELS:
-            labels[place] += found
-        elif found and place not in PROGRAM_COLUMNS:
-            blocking.add(place)
-        document = kind in ("VARCHAR", "JSON") and table not in own
-        if document and place not in PUBLIC_DOCUMENTS and column not in LABELS:
-            for key in _inside_json(connection, table, column, names):
-                if key in LABELS:
-                    labels[f"{place}:{key}"] += 1
-                elif key not in PROGRAM_KEYS:
-                    blocking.add(f"{place}:{key}")
-    return Elsewhere(dict(labels), sorted(blocking))
+            named, document = f'"{column}" IN (SELECT name FROM persons)', f"left(\"{column}\", 1) IN ('{{', '[')"
+        else:  # a list, a struct, a map, an enumeration
+            named = f'EXISTS (SELECT 1 FROM persons WHERE contains("{column}"::VARCHAR, persons.name))'
+            document = "false"
+        counts += [f"count(*) FILTER (WHERE {named})", f"count(*) FILTER (WHERE {document})"]
+    [found] = rows(connection, f"SELECT {', '.join(counts)} FROM {table} WHERE {where}")
+    return [(column, found[2 * i], found[2 * i + 1]) for i, column in enumerate(columns)]
 
 
 def _inside_json(

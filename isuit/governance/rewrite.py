@@ -155,16 +155,8 @@ def fingerprint(
 
     It is no commitment (64-bit hashes that are not cryptographic): against tampering there are the leaves and the log.
     """
-    schema, name = table.split(".")
-    columns = rows(
-        connection,
-        "SELECT column_name FROM duckdb_columns() WHERE schema_name = ? AND table_name = ? "
-        "AND database_name = coalesce(nullif(?, ''), current_database()) ORDER BY column_index",
-        [schema, name, database],
-    )
-    listed = ", ".join(f'"{column}"' for (column,) in columns)
     place = f"{database}.{table}" if database else table
-    query = f"SELECT count(*), sum(hash({listed})::HUGEINT) FROM {place} WHERE {where}"
+    query = f"SELECT count(*), sum(hash(one)::HUGEINT) FROM {place} one WHERE {where}"
     [(count, total)] = rows(connection, query, arguments or [])
     return count, total
 
