@@ -28,7 +28,9 @@ PROGRAM_COLUMNS = frozenset(
         "ledger.store": ["store_id", "tool_version", "key_digest"],
         "ledger.log": ["kind", "previous", "head"],
         "ledger.cohorts": ["cohort_hash", "commitment"],
-        "ledger.fits": ["fit_id", "cohort_hash", "estimator_version", "kind", "commitment", "result_digest"],
+        "ledger.fits": [
+            *("fit_id", "cohort_hash", "estimator_version", "tool_version", "kind", "commitment", "result_digest"),
+        ],
         "ledger.leaves": ["subject", "leaf"],
         "ledger.receipts": ["receipt_id"],
         "ledger.pending": ["work", "subject"],

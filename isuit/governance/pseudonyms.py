@@ -65,12 +65,12 @@ def guessable(riders: Sequence[str]) -> str | None:
     return None
 
 
-def warning(riders: Sequence[str]) -> str | None:
-    """The sentence that `fit` says once when IDs look guessable."""
+def guess_warning(riders: Sequence[str]) -> list[str]:
+    """The sentence that `fit` says once when IDs look guessable; nothing otherwise."""
     reason = guessable(riders)
     if reason is None:
-        return None
-    return (
+        return []
+    return [
         f"rider IDs look guessable ({reason}): someone who has all other rows could test guesses against the cohort "
         "hash, also after an erasure; run `isuit pseudonymise` first and fit its output"
-    )
+    ]
