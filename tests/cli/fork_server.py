@@ -14,9 +14,11 @@ from pathlib import Path
 
 import isuit.cli.app
 
+import isuit.estimator
 import isuit.service.checks
 import isuit.service.fitting
 import isuit.service.history
+import isuit.service.inputs
 
 
 def child(request: dict, output: Path) -> None:

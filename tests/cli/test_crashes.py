@@ -146,7 +146,7 @@ def test_a_full_disk_records_nothing(
     store = tmp_path / "store"
     assert server.start(tmp_path, "fit", "--cohort", cohorts(1), "--store", store).wait() == 0
     size = (store / "store.duckdb").stat().st_size
-    pq.write_table(cohort_table(2, riders=2000, outcomes=30), tmp_path / "large.parquet")
+    pq.write_table(cohort_table(2, riders=400, outcomes=30), tmp_path / "large.parquet")
     refused = 0
     # A limit on the size of files, as a full disk has one; some let nothing through, some almost everything.
     for limit in (4096, size // 2, size, size + 100_000, size + 500_000):
@@ -164,7 +164,7 @@ def test_a_full_disk_records_nothing(
 
 
 def test_a_full_disk_makes_no_store(server: Server, cohorts: Callable[[int], Path], tmp_path: Path) -> None:
-    for limit in (16, 20_000):
+    for limit in (5_000, 20_000):
         child = server.start(tmp_path, "fit", "--cohort", cohorts(1), "--store", "store", fsize=limit)
         assert child.wait() == 2
         assert "disk" in child.err
