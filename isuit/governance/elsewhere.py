@@ -19,7 +19,8 @@ import duckdb
 from isuit.governance.personal import PersonalTable
 from isuit.store.query import rows
 
-LABELS = frozenset({"site", "sites", "activity", "dimension"})  # names of columns, and keys inside JSON
+# Names of columns, and keys inside JSON, under which the operator's own words stand.
+LABELS = frozenset({"site", "sites", "incomparable_sites", "activity", "dimension"})
 # Columns with words and digests that the program chooses.
 PROGRAM_COLUMNS = frozenset(
     f"{table}.{column}"
@@ -51,7 +52,7 @@ PUBLIC_DOCUMENTS = frozenset({"ledger.releases.policy", "ledger.releases.metadat
 PROGRAM_KEYS = frozenset(
     {
         *("kind", "format", "tool_version", "duckdb_version", "estimator_version"),
-        *("gate", "reading", "exposure", "split", "observed_until"),
+        *("gate", "reading", "exposure", "split", "average", "observed_until"),
     }
 )
 

@@ -40,7 +40,7 @@ class EmptiedCohort(Published):
     """A cohort's root, which still holds, and the leaves under it that nobody stands behind any more."""
 
     cohort_hash: str = Field(pattern=HASH)
-    root: str
+    root: str | None
     leaves: list[str]
 
 
