@@ -32,7 +32,7 @@ _LONG_STEP = 3.0  # standard errors; longer steps are checked against the likeli
 _FEW_RIDERS = 400  # from here on, a fit of every eighth rider gives the start
 _THINNING = 8
 
-Progress = Callable[[str, float], None]
+Progress = Callable[[str, float], None]  # called with the name of a stage and the share of it that is done
 
 
 class CurveModel(Protocol):
@@ -100,7 +100,7 @@ def solve(problem: Problem, start: State, progress: Progress | None = None) -> S
         if not part.no_skill:
             start = replace(start, phi=part.phi, rho=part.rho)
     state, information, norm_before = start, None, np.inf
-    choices, held, same = 0, False, False
+    choices, held, same, first = 0, False, False, 1.0
     for step in range(1, _MOST_STEPS + 1):
         nodes, at, curve = _pass(problem, state, 6 if step == 1 else 2, information=information is None)
         if information is None:
@@ -116,7 +116,9 @@ def solve(problem: Problem, start: State, progress: Progress | None = None) -> S
         norm = float(np.sqrt(max(gradient @ move, 0.0)))
         held = held or (same and norm < 1.0) or choices >= _MOST_CHOICES
         if progress is not None:
-            progress("gradient", norm)
+            # The gradient falls by orders of magnitude, so its logarithm tells how far the way still is.
+            first = max(first, norm)
+            progress("fit", float(np.clip(np.log(first / max(norm, TOLERANCE)) / np.log(first / TOLERANCE), 0, 1)))
         if held and norm < TOLERANCE:
             return _solution(problem, state, nodes, curve, norm, step)
         # While the smoothing still moves, so does the maximum: a gradient that stays is no sign of an old information.
