@@ -178,7 +178,8 @@ def table(found: dict[tuple[str, int, int], list[Result]]) -> str:
                 covered = np.array([r.covered for r in results])
                 shaped = np.array([shape_rmse(r) for r in results])
                 lines.append(
-                    f"| {shape.name} | {mark}{intervals}{mark} | {mark}{order}{mark} | {np.nanmean(own):.4f} | {relative} "
+                    f"| {shape.name} | {mark}{intervals}{mark} | {mark}{order}{mark} "
+                    f"| {np.nanmean(own):.4f} | {relative} "
                     f"| {np.nanmean(shaped):.4f} | {location} | {undefined} | {100 * np.nanmean(covered):.1f} % |"
                 )
     lost = {key: sum(r.error is None for r in results) for key, results in found.items()}
