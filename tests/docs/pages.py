@@ -2,8 +2,9 @@
 
 The convention, for whoever writes a page:
 
-- A block ```` ```console ```` holds commands after `$ ` (continued after `> `), each followed by what it prints,
-  standard error included. Without lines after it, its output is not checked. `...` stands for anything, within a line
+- A block ```` ```console ```` holds commands after `$ ` (continued after `> `), each followed by what it prints:
+  standard output, and standard error before or after it or left out. Without lines after it, its output is not
+  checked. `...` stands for anything, within a line
   or as lines of its own.
 - A command must exit with 0, or with N where it ends in `  # exit N`.
 - A block ```` ```csv sites.csv ```` (any language, then a file name) is a file that the reader saves.
@@ -94,8 +95,24 @@ def _commands(lines: list[str], number: int, end: int, run: bool) -> Iterator[Co
         yield Command(text, tuple(lines[start:number]), start, number, run)
 
 
-def execute(command: Command, folder: Path) -> tuple[int, list[str]]:
-    """Exit code and lines of what a reader sees."""
+@dataclass(frozen=True)
+class Printed:
+    """What a command did."""
+
+    exit_code: int
+    out: list[str]
+    error: list[str]
+
+    @property
+    def seen(self) -> list[str]:
+        """As a person sees it: notes come first."""
+        return self.error + self.out
+
+    def agrees_with(self, expected: tuple[str, ...]) -> bool:
+        return any(agrees(expected, lines) for lines in (self.out, self.seen, self.out + self.error))
+
+
+def execute(command: Command, folder: Path) -> Printed:
     environment = {
         name: value for name, value in os.environ.items() if not name.startswith(("ISUIT_", "COV_", "PYTEST_"))
     }
@@ -107,10 +124,11 @@ def execute(command: Command, folder: Path) -> tuple[int, list[str]]:
         "TERM": "dumb",
     }
     done = subprocess.run(
-        ["bash", "-c", command.text], cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT, text=True, timeout=600, check=False,
+        ["bash", "-c", command.text], cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True,
+        text=True, timeout=600, check=False,
     )  # fmt: skip
-    return done.returncode, [line.rstrip() for line in done.stdout.splitlines()]
+    out, error = ([line.rstrip() for line in text.splitlines()] for text in (done.stdout, done.stderr))
+    return Printed(done.returncode, out, error)
 
 
 def agrees(expected: tuple[str, ...], printed: list[str]) -> bool:
@@ -137,14 +155,14 @@ def rewrite(path: Path, folder: Path) -> None:
         if isinstance(step, Saved):
             prepare(step, folder)
         elif step.run:
-            code, printed = execute(step, folder)
-            agreed = agrees(step.expected, printed) if step.expected else True
-            print(f"{'ok ' if agreed else 'NEW'} exit {code} {step.text.splitlines()[0]}")
-            if code != step.exit_code:
-                print("\n".join(printed))
+            done = execute(step, folder)
+            agreed = done.agrees_with(step.expected) if step.expected else True
+            print(f"{'ok ' if agreed else 'NEW'} exit {done.exit_code} {step.text.splitlines()[0]}")
+            if done.exit_code != step.exit_code:
+                print("\n".join(done.seen))
             if not agreed:
-                lines[step.start + shift : step.end + shift] = printed
-                shift += len(printed) - (step.end - step.start)
+                lines[step.start + shift : step.end + shift] = done.seen
+                shift += len(done.seen) - (step.end - step.start)
     path.write_text("\n".join(lines) + "\n")
 
 

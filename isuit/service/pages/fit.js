@@ -6,7 +6,8 @@ let skill = 0;
 data.curves.forEach((curve, index) => {
   curve.label = curve.site === null ? (data.curves.length > 1 ? "all sites together" : "all outcomes") : curve.site;
   curve.colour = COLOURS[index % COLOURS.length];
-  curve.chosen = index <= FIRST_SITES;
+  // With sites, what they share is an average of few curves and its band is wide: it is there for who asks for it.
+  curve.chosen = data.curves.length === 1 || (index > 0 && index <= FIRST_SITES);
 });
 const chosen = () => data.curves.filter((curve) => curve.chosen);
 const known = (curve) => curve.difficulty !== null;
@@ -27,7 +28,7 @@ function suitabilityOf(curve) {
 }
 
 function suitabilityTraces() {
-  const shared = chosen().find((curve) => curve.site === null);
+  const shared = data.curves.find((curve) => curve.site === null);
   const lines = chosen().filter((curve) => !latent || known(curve)).map((curve) => ({
     x: curve.metric, y: suitabilityOf(curve), mode: "lines", name: plain(curve.label), line: { color: curve.colour, width: curve.site === null ? 3 : 2 },
     hovertemplate: `%{x:.4g}: %{y:.1%}<extra>${plain(curve.label)}</extra>`,

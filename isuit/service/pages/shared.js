@@ -34,7 +34,7 @@ function layout(x, y, range) {
     yaxis: { title: { text: y }, gridcolor: "#e4e7eb", zeroline: false, ...(range ? { range } : {}) },
   };
 }
-const CONFIG = { responsive: true, displaylogo: false, modeBarButtonsToRemove: ["lasso2d", "select2d"] };
+const CONFIG = { responsive: true, displaylogo: false, modeBarButtons: [["toImage", "zoom2d", "pan2d", "resetScale2d"]] };
 
 function band(x, lower, upper, colour) {
   return {
