@@ -2,8 +2,9 @@
 
     python benchmarks/clienteles.py [--replicates 20] [--picture docs/pictures/clienteles.svg]
 
-Strong riders go to a hard site and average riders to an easy one, so that both sites show the same success rates. Twenty
-riders go to both. Prints the recovered gap in difficulty, in units of the cohort's skill sd, as a share of the truth.
+Strong riders go to a hard site and average riders to an easy one, so that both sites show the same success rates.
+Twenty riders go to both. Prints the recovered gap in difficulty, in units of the cohort's skill sd, as a share of the
+truth.
 """
 
 from __future__ import annotations
