@@ -21,9 +21,9 @@ def report(
     """Write one self-contained page: difficulty with bands by site, a skill slider, gate, and how to re-derive it."""
     from isuit.service.reports import report as write
 
-    shown = write(store, fit, out, wait)
+    written = write(store, fit, out, wait)
     if json:
-        print_json({"fit_id": shown.fit.fit_id, "cohort_hash": shown.fit.cohort_hash, "out": str(out)})
+        print_json(written.model_dump(mode="json"))
         return
     print(f"wrote {out}: open it in a browser; it asks the network for nothing")
     note("note: in-house, with full precision; `isuit export-atlas` makes what can be published")

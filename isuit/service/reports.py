@@ -6,7 +6,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from isuit.published import FitDetail
+from isuit.published import FitDetail, PageWritten
 from isuit.service.history import show
 from isuit.service.pages import page, write_page
 from isuit.service.stores import DEFAULT_WAIT
@@ -17,12 +17,12 @@ HOW = (
 )
 
 
-def report(store_path: Path, reference: str, out: Path, wait: float = DEFAULT_WAIT) -> FitDetail:
-    """Write the page of a fit; gives back the fit it is about."""
+def report(store_path: Path, reference: str, out: Path, wait: float = DEFAULT_WAIT) -> PageWritten:
+    """Write the page of a fit."""
     shown = show(store_path, reference, wait)
     title = f"{shown.fit.activity}: {shown.fit.dimension}, {shown.fit.fit_id[:17]}"
     write_page(out, page(title, "fit", page_data(shown)))
-    return shown
+    return PageWritten(fit_id=shown.fit.fit_id, cohort_hash=shown.fit.cohort_hash, out=str(out))
 
 
 def page_data(shown: FitDetail) -> dict[str, Any]:
@@ -105,6 +105,7 @@ def _gate(shown: FitDetail) -> list[tuple[str, str | list[str] | None]]:
             None if held is None else f"{held.brier_skill:+.3f} (standard error {held.brier_skill_se:.3f}) over the "
             f"single curve, on {held.outcomes:,} outcomes, split by {held.split}",
         ),
+        ("Exposure", shown.diagnostics.get("exposure", {}).get("sentence")),
     ]  # fmt: skip
 
 
@@ -113,9 +114,8 @@ def _passed(ok: bool) -> str:
 
 
 def _calibration(diagnostics: dict[str, Any]) -> dict[str, list[float]] | None:
-    """Predicted against observed shares, where the fit's record has them."""
-    found = diagnostics.get("calibration")
-    names = ("predicted", "observed", "outcomes")
-    if not isinstance(found, dict) or not all(isinstance(found.get(name), list) for name in names):
+    """Predicted against observed shares of held-out outcomes, where the fit's record has them."""
+    groups = diagnostics.get("calibration")
+    if not groups:
         return None
-    return {name: found[name] for name in names}
+    return {name: [group[name] for group in groups] for name in ("predicted", "observed", "outcomes")}

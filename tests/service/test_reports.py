@@ -41,9 +41,9 @@ def test_curves_are_the_recorded_ones(full_store: Path) -> None:
 def test_calibration_is_shown_where_the_record_has_it(full_store: Path) -> None:
     shown = show(full_store, fits(full_store)[0].fit_id)
     assert page_data(shown.model_copy(update={"diagnostics": {}}))["calibration"] is None
-    found = {"predicted": [0.2], "observed": [0.3], "outcomes": [9], "other": 1}
-    calibrated = page_data(shown.model_copy(update={"diagnostics": {"calibration": found}}))
-    assert calibrated["calibration"] == {"predicted": [0.2], "observed": [0.3], "outcomes": [9]}
+    groups = [{"predicted": 0.2, "observed": 0.3, "outcomes": 9}, {"predicted": 0.6, "observed": 0.5, "outcomes": 8}]
+    calibrated = page_data(shown.model_copy(update={"diagnostics": {"calibration": groups}}))["calibration"]
+    assert calibrated == {"predicted": [0.2, 0.6], "observed": [0.3, 0.5], "outcomes": [9, 8]}
 
 
 def test_no_text_can_leave_the_data() -> None:
