@@ -27,7 +27,7 @@ from isuit.errors import InputError
 from . import heldout
 from .basis import Spline, spline_for
 from .counts import Counts, count
-from .curves import CurveSpace
+from .curves import SUITABILITY_RANGE, CurveSpace
 from .gate import Gate, Incidence, check, incidence
 from .latent import LatentFit, anchor_of, fit_latent, penalised_log_likelihood
 from .minimum import least_difficulty
@@ -39,6 +39,7 @@ from .solver import Progress
 ESTIMATOR_VERSION = "1"  # changes whenever the same cohort and configuration can give other numbers
 
 GRID_POINTS = 101  # metrics at which a curve is told
+_LARGEST_METRIC = 1e100  # its square, and a curve's slope along it, stay within binary64
 USABLE_OUTCOMES, USABLE_BINS = 5, 3
 USABLE_SD = 0.8  # a posterior sd above this says little more than that the rider is one of the population
 PROMOTION_LEVEL = 0.01
@@ -93,8 +94,32 @@ def _validate(data: Observations, config: FitConfig) -> None:
         raise InputError("The metric has values that are not finite numbers; remove or correct them.")
     if not np.isin(data.outcome, (0, 1)).all():
         raise InputError("Outcomes must be 0 or 1; recode the others or remove them.")
+    lower, upper = float(data.metric.min()), float(data.metric.max())
+    if max(-lower, upper) > _LARGEST_METRIC or 0 < upper - lower < 1 / _LARGEST_METRIC:
+        raise InputError(
+            f"The metric runs from {lower:.6g} to {upper:.6g}, too large or too fine a range to compute with; "
+            "remove values that cannot be or give the metric in other units."
+        )
+    _validate_anchor(data, config)
     if config.split != "rider" and (data.observed_at is None or bool(np.any(data.observed_at == NO_TIME))):
         raise InputError(f"--split {config.split} needs an observed_at for every outcome; use --split rider.")
+
+
+def _validate_anchor(data: Observations, config: FitConfig) -> None:
+    if config.anchor is None:
+        return
+    points = np.array(config.anchor, dtype=np.float64).reshape(-1, 2)
+    metric, suitability = points.T
+    if len(points) < 2 or not np.isfinite(points).all() or np.any(np.diff(metric) <= 0):
+        raise InputError("The anchor needs at least two points with finite values, in increasing order of the metric.")
+    if np.any((suitability < 0) | (suitability > 1)):
+        raise InputError("The anchor has a suitability outside 0 to 1; an expert's suitability is between them.")
+    given = np.clip(np.interp(data.metric, metric, suitability), *SUITABILITY_RANGE)
+    if data.metric.min() < data.metric.max() and given.min() == given.max():
+        raise InputError(
+            "The anchor is the same at every observed metric, so it gives the curve no shape; leave it out or give "
+            "one that varies there."
+        )
 
 
 def _prepare(data: Observations, config: FitConfig, spline: Spline) -> _Prepared:
