@@ -8,7 +8,7 @@ from typing import Any
 
 from isuit.published import FitDetail, PageWritten
 from isuit.service.history import show
-from isuit.service.pages import page, write_page
+from isuit.pages import page, write_page
 from isuit.service.stores import DEFAULT_WAIT
 
 HOW = (
