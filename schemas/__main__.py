@@ -6,10 +6,17 @@ import json
 from pathlib import Path
 
 from isuit import published
+from isuit.governance import receipt
 from isuit.published import Published
+from isuit.service import pseudonymising, riders
 
 # Every published schema by file name.
-SCHEMAS: dict[str, type[Published]] = {**published.SCHEMAS}
+SCHEMAS: dict[str, type[Published]] = {
+    **published.SCHEMAS,
+    **receipt.SCHEMAS,
+    **riders.SCHEMAS,
+    **pseudonymising.SCHEMAS,
+}
 
 
 def schema_text(name: str, model: type[Published]) -> str:
