@@ -52,6 +52,7 @@ types: $(READY)
 
 bench: $(READY)
 	$(BIN)/python benchmarks/recovery.py
+	$(BIN)/python benchmarks/hashing.py
 
 clean:
 	rm -rf $(VENV) $(OLDEST) build dist demo repro .pytest_cache .mypy_cache .ruff_cache
