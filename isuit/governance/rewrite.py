@@ -27,8 +27,8 @@ from isuit.audit.log import append_event
 from isuit.errors import StoreError
 from isuit.governance.receipt import METHOD, ErasureReceipt, read_receipt
 from isuit.store.connection import STORAGE_VERSION, connect
-from isuit.store.opening import sweep, sync_directory
-from isuit.store.paths import FILE_MODE, StorePaths
+from isuit.store.opening import sweep
+from isuit.store.paths import FILE_MODE, StorePaths, sync_directory
 from isuit.store.query import rows
 
 Progress = Callable[[str, float], None]

@@ -51,6 +51,7 @@ EDITS = [
     ("atlas.sites", "UPDATE atlas.sites SET latitude = 0 WHERE site = 'north'"),
     ("personal.outcomes", "UPDATE personal.outcomes SET outcome = 1 - outcome WHERE rowid = 7"),
     ("personal.suppressed", "DELETE FROM personal.suppressed"),
+    ("ledger.pending", "INSERT INTO ledger.pending VALUES ('erasure', 'x', TIMESTAMP '2026-01-01')"),
     ("ledger.receipts", "DROP TABLE ledger.receipts"),
     ("ledger.receipts", "UPDATE ledger.receipts SET receipt = 'not JSON'"),
 ]
