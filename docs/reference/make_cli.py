@@ -18,8 +18,8 @@ Generated from the app by `make docs`, in the order of `isuit --help`. Every com
 exactly one JSON object on stdout, which [schemas](../../schemas) describe. [Exit codes](exit-codes.md) are the same
 everywhere.
 
-`isuit --version` prints the versions of isuit, duckdb, numpy and scipy. `isuit --install-completion` installs completion
-for your shell. Colours and progress bars appear on a terminal only, and `NO_COLOR` switches colours off.
+`isuit --version` prints the versions of isuit, duckdb, numpy and scipy. `isuit --install-completion` installs
+completion for your shell. Colours and progress bars appear on a terminal only, and `NO_COLOR` switches colours off.
 """
 
 

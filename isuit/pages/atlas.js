@@ -41,6 +41,7 @@ function drawMap() {
   };
   const middle = centres.y.reduce((sum, value) => sum + value, 0) / centres.y.length;
   const form = layout("longitude", "latitude");
+  form.margin.t = 40; // the colour scale has a title, and the buttons are above it
   const pad = (values, least) => { const low = Math.min(...values), high = Math.max(...values), more = Math.max(least, 0.12 * (high - low)); return [low - more, high + more]; };
   form.xaxis.range = pad(centres.x, 0.2);
   form.yaxis = { ...form.yaxis, range: pad(centres.y, 0.2), scaleanchor: "x", scaleratio: 1 / Math.max(0.1, Math.cos((middle * Math.PI) / 180)) };

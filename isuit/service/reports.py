@@ -6,9 +6,9 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from isuit.pages import page, write_page
 from isuit.published import FitDetail, PageWritten
 from isuit.service.history import show
-from isuit.pages import page, write_page
 from isuit.service.stores import DEFAULT_WAIT
 
 HOW = (

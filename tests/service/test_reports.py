@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from isuit.errors import InputError
-from isuit.service.history import fits, show
 from isuit.pages import page
+from isuit.service.history import fits, show
 from isuit.service.reports import page_data, report
 from isuit.service.stores import open_store
 from isuit.store.query import rows
