@@ -60,3 +60,20 @@ def test_an_error_is_one_sentence(tmp_path: Path) -> None:
 def test_completion_can_be_installed() -> None:
     shown = run("--show-completion", "bash")
     assert "isuit" in shown.stdout
+
+
+def test_a_person_gets_a_table_and_a_pipe_gets_lines(full_store: Path) -> None:
+    piped = run("fits", "--store", str(full_store)).stdout
+    assert piped.count("\n") == 2
+    assert "│" not in piped
+    told, untouched = os.openpty()
+    with subprocess.Popen(
+        [ISUIT, "fits", "--store", str(full_store)], stdout=untouched, stderr=subprocess.DEVNULL,
+        env=os.environ | {"COLUMNS": "160", "NO_COLOR": "1", "TERM": "xterm"},
+    ) as shown:  # fmt: skip
+        assert shown.wait() == 0
+    os.close(untouched)
+    table = os.read(told, 100_000).decode()
+    os.close(told)
+    assert "│" in table
+    assert "discrimination" in table

@@ -79,7 +79,9 @@ def test_every_page_can_be_reached_from_the_index() -> None:
 def test_every_command_named_in_a_page_exists(make_cli: ModuleType) -> None:
     """Also where a page only mentions it: `isuit fit --anchor` in a sentence, or a line of usage."""
     known = {
-        command.name: {option for part in make_cli.parameters(command.callback) for option in part.options}
+        command.name: {
+            option for part in make_cli.parameters(command.callback) if part.is_option for option in part.options
+        }
         for command in app.registered_commands
     }
     for path in every_page():
