@@ -123,6 +123,14 @@ class LatentFit:
         assert information is not None
         return float(np.sum(self.solution.covariance * information))
 
+    @property
+    def population_degrees_of_freedom(self) -> float:
+        """The part of the above that the population's regressors take."""
+        information = self.solution.at.information
+        assert information is not None
+        by_parameter = np.einsum("mn,nm->m", self.solution.covariance, information)
+        return float(by_parameter[1 + self.problem.curve_size :].sum())
+
 
 def fit_latent(
     counts: Counts,

@@ -1,0 +1,306 @@
+"""One fit from outcomes to estimate: gate, single curve, latent fit, held-out score, promotion."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_matrix
+from scipy.sparse.csgraph import connected_components
+from scipy.stats import chi2
+
+from isuit.domain import (
+    NO_TIME,
+    DifficultyCurve,
+    Estimate,
+    FitConfig,
+    FloatArray,
+    HeldOut,
+    Observations,
+    PromotionReport,
+    Skills,
+)
+from isuit.errors import InputError
+
+from . import heldout
+from .basis import Spline, spline_for
+from .counts import Counts, count
+from .curves import CurveSpace
+from .gate import Gate, Incidence, check, incidence
+from .latent import LatentFit, anchor_of, fit_latent, penalised_log_likelihood
+from .minimum import least_difficulty
+from .population import visits
+from .single_curve import SingleCurve, fit_single_curve
+from .solver import Progress
+
+ESTIMATOR_VERSION = "1"  # changes whenever the same cohort and configuration can give other numbers
+
+GRID_POINTS = 101  # metrics at which a curve is told
+USABLE_OUTCOMES, USABLE_BINS = 5, 3
+USABLE_SD = 0.8  # a posterior sd above this says little more than that the rider is one of the population
+PROMOTION_LEVEL = 0.01
+# The skill-integrated curve and the single curve agree when they differ nowhere, over the central 95 % of outcomes, by
+# more than this: docs/explanation/model.md shows what sampling alone gives.
+MARGINAL_TOLERANCE = 0.05
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    """A cohort counted, with the space its curves live in."""
+
+    counts: Counts
+    space: CurveSpace
+
+    @property
+    def single_design(self) -> Any:
+        return self.space.design(self.counts.item_metric, self.counts.item_site, 0.0)
+
+    def single_curve(self, rho: FloatArray | None = None) -> SingleCurve:
+        return fit_single_curve(self.single_design, self.counts.item_trials, self.counts.item_successes, rho)
+
+
+def fit(data: Observations, config: FitConfig | None = None, progress: Progress | None = None) -> Estimate:
+    """Estimate difficulty and skill, or the single curve where that is the honest answer."""
+    config = FitConfig() if config is None else config
+    _validate(data, config)
+    graph = incidence(data.rider, data.metric, len(data.riders), config.gate_bins)
+    gate = check(graph, config)
+    prepared = _prepare(data, config, spline_for(data.metric))
+    single = prepared.single_curve()
+    if not gate.report:
+        return _single_estimate(data, gate, None, None, prepared, single)
+    if data.outcome.min() == data.outcome.max():
+        flat = PromotionReport(False, None, None, ("all outcomes are equal, so nothing tells riders apart",))
+        return _single_estimate(data, gate, flat, None, prepared, single)
+    latent = fit_latent(prepared.counts, prepared.space, single, config.exposure == "correlated", progress=progress)
+    if latent.solution.no_skill:
+        none = PromotionReport(False, 0.0, 0.5, ("skill explains nothing: the discrimination goes to zero",))
+        return _single_estimate(data, gate, none, None, prepared, single)
+    scores = _held_out(data, config, prepared.space.spline, latent, progress)
+    promotion = _promotion(prepared, latent, scores)
+    if not promotion:
+        return _single_estimate(data, gate, promotion, scores, prepared, single)
+    return _latent_estimate(data, gate, graph, promotion, scores, prepared, single, latent)
+
+
+def _validate(data: Observations, config: FitConfig) -> None:
+    if len(data) == 0:
+        raise InputError("The cohort has no outcomes; give one with at least one row.")
+    if not np.isfinite(data.metric).all():
+        raise InputError("The metric has values that are not finite numbers; remove or correct them.")
+    if not np.isin(data.outcome, (0, 1)).all():
+        raise InputError("Outcomes must be 0 or 1; recode the others or remove them.")
+    if config.split != "rider" and (data.observed_at is None or bool(np.any(data.observed_at == NO_TIME))):
+        raise InputError(f"--split {config.split} needs an observed_at for every outcome; use --split rider.")
+
+
+def _prepare(data: Observations, config: FitConfig, spline: Spline) -> _Prepared:
+    sites = len(data.sites) if len(data.sites) > 1 else 0
+    site = data.site if sites else None
+    counts = count(data.rider, data.metric, data.outcome, spline, len(data.riders), site)
+    return _Prepared(counts, CurveSpace(spline, sites, anchor_of(config.anchor)))
+
+
+def _rows(data: Observations, chosen: Any) -> Observations:
+    return replace(
+        data,
+        rider=data.rider[chosen],
+        metric=data.metric[chosen],
+        outcome=data.outcome[chosen],
+        site=None if data.site is None else data.site[chosen],
+        observed_at=None if data.observed_at is None else data.observed_at[chosen],
+    )
+
+
+def _held_out(
+    data: Observations, config: FitConfig, spline: Spline, full: LatentFit, progress: Progress | None
+) -> HeldOut | None:
+    """Fit what is not kept back, and score what is. The space of curves is the same; smoothing is chosen anew."""
+    kept_back = heldout.test_rows(data, config.split)
+    if not kept_back.any() or data.outcome[~kept_back].min() == data.outcome[~kept_back].max():
+        return None
+    test = _rows(data, kept_back)
+    train = _prepare(_rows(data, ~kept_back), config, spline)
+    single = train.single_curve()
+    latent = fit_latent(
+        train.counts, train.space, single, config.exposure == "correlated", start=full.solution, progress=progress
+    )
+    site = np.full(len(test), -1) if test.site is None or not train.space.sites else test.site
+    predicted = latent.predict(test.rider, test.metric, site)
+    baseline = single.suitability(train.space.design(test.metric, site, 0.0))
+    return heldout.score(predicted, baseline, test.outcome, test.rider, config.split)
+
+
+def _promotion(prepared: _Prepared, latent: LatentFit, scores: HeldOut | None) -> PromotionReport:
+    """Skill must be there (likelihood-ratio test of a = 0, on the boundary) and must not predict worse."""
+    curve_precisions = int(prepared.single_design.groups.max(initial=-1)) + 1
+    null = prepared.single_curve(latent.solution.rho[:curve_precisions])
+    ratio = max(0.0, 2.0 * (penalised_log_likelihood(latent) - null.penalised))
+    # Under a = 0 the population's regressors do not matter either: each adds up to one degree of freedom.
+    extra = int(np.ceil(latent.population_degrees_of_freedom - 1e-9))
+    p_value = 0.5 * float(chi2.sf(ratio, extra + 1)) + (0.5 * float(chi2.sf(ratio, extra)) if extra else 0.0)
+    shortfalls = []
+    if p_value >= PROMOTION_LEVEL:
+        shortfalls.append(
+            f"skill does not explain outcomes: the likelihood-ratio test of a = 0 has p = {p_value:.2g}, "
+            f"not below {PROMOTION_LEVEL}"
+        )
+    if scores is not None and scores.brier_skill < -scores.brier_skill_se:
+        shortfalls.append(
+            f"skill predicts held-out outcomes worse than the single curve: Brier skill {scores.brier_skill:.3f} "
+            f"with standard error {scores.brier_skill_se:.3f}"
+        )
+    return PromotionReport(not shortfalls, ratio, p_value, tuple(shortfalls))
+
+
+def _grid(space: CurveSpace) -> FloatArray:
+    if space.spline.lower == space.spline.upper:
+        return np.array([space.spline.lower])
+    return np.linspace(space.spline.lower, space.spline.upper, GRID_POINTS)
+
+
+def _single_estimate(
+    data: Observations,
+    gate: Gate,
+    promotion: PromotionReport | None,
+    scores: HeldOut | None,
+    prepared: _Prepared,
+    single: SingleCurve,
+) -> Estimate:
+    metric = _grid(prepared.space)
+    curves = [
+        DifficultyCurve(name, metric, None, None, single.suitability(_at(prepared.space, metric, code, 0.0)))
+        for code, name in _places(data, prepared.space)
+    ]
+    return Estimate(
+        kind="single-curve",
+        estimator_version=ESTIMATOR_VERSION,
+        discrimination=None,
+        discrimination_se=None,
+        log_likelihood=single.log_likelihood,
+        identification=gate.report,
+        promotion=promotion,
+        held_out=scores,
+        curves=tuple(curves),
+        skills=None,
+        parameters={"metric_range": [prepared.space.spline.lower, prepared.space.spline.upper]},
+        diagnostics={"log_precisions": single.rho.tolist()},
+    )
+
+
+def _latent_estimate(
+    data: Observations,
+    gate: Gate,
+    graph: Incidence,
+    promotion: PromotionReport,
+    scores: HeldOut | None,
+    prepared: _Prepared,
+    single: SingleCurve,
+    latent: LatentFit,
+) -> Estimate:
+    metric = _grid(prepared.space)
+    comparable = _comparable_sites(prepared.counts, prepared.space.sites)
+    curves, covariances = [], {}
+    for code, name in _places(data, prepared.space):
+        suitability = latent.marginal(metric, code)
+        if code >= 0 and not comparable[code]:
+            curves.append(DifficultyCurve(name, metric, None, None, suitability))
+            continue
+        band = latent.difficulty(metric, code)
+        curves.append(DifficultyCurve(name, metric, band.value, band.se, suitability))
+        covariances["" if name is None else name] = band.with_discrimination.tolist()
+    spline, units = prepared.space.spline, latent.units
+    return Estimate(
+        kind="latent",
+        estimator_version=ESTIMATOR_VERSION,
+        discrimination=latent.discrimination,
+        discrimination_se=latent.discrimination_se,
+        log_likelihood=latent.solution.at.log_likelihood,
+        identification=gate.report,
+        promotion=promotion,
+        held_out=scores,
+        curves=tuple(curves),
+        skills=_skills(data, gate, graph, latent),
+        parameters={
+            "metric_range": [spline.lower, spline.upper],
+            "covariance_with_discrimination": covariances,
+            "anchored": prepared.space.anchor is not None,
+            "population_mean": units.mean,
+            "population_sd": units.sd,
+        },
+        diagnostics=_diagnostics(data, prepared, single, latent, comparable),
+    )
+
+
+def _places(data: Observations, space: CurveSpace) -> list[tuple[int, str | None]]:
+    """Code and name of every curve to tell: the shared one first."""
+    if not space.sites:
+        return [(-1, None), *((-1, name) for name in data.sites)]
+    return [(-1, None), *enumerate(data.sites)]
+
+
+def _at(space: CurveSpace, metric: FloatArray, code: int, a: float) -> Any:
+    return space.design(metric, np.full(metric.size, code), a)
+
+
+def _comparable_sites(counts: Counts, sites: int) -> Any:
+    """Sites in the part of the rider-site graph that holds most outcomes: only these share an origin of difficulty."""
+    if not sites:
+        return np.zeros(0, dtype=bool)
+    graph = visits(counts, sites)[:, :sites]
+    riders = graph.shape[0]
+    rows, columns = graph.nonzero()
+    size = riders + sites
+    adjacency = csr_matrix((np.ones(rows.size), (rows, riders + columns)), shape=(size, size))
+    part = connected_components(adjacency, directed=False)[1][riders:]
+    outcomes = np.asarray(graph.sum(axis=0)).ravel()
+    largest = np.bincount(part, weights=outcomes).argmax()
+    return (part == largest) & (outcomes > 0)
+
+
+def _skills(data: Observations, gate: Gate, graph: Incidence, latent: LatentFit) -> Skills:
+    mean, sd = latent.skills()
+    core = np.flatnonzero(gate.core)
+    outcomes = np.bincount(data.rider, minlength=len(data.riders))[core]
+    bins = graph.bins_of_rider[core]
+    usable = (outcomes >= USABLE_OUTCOMES) & (bins >= USABLE_BINS) & (sd[core] <= USABLE_SD)
+    return Skills(tuple(data.riders[r] for r in core.tolist()), mean[core], sd[core], outcomes, bins, usable)
+
+
+def _diagnostics(
+    data: Observations, prepared: _Prepared, single: SingleCurve, latent: LatentFit, comparable: Any
+) -> dict[str, Any]:
+    difference = _marginal_difference(data, prepared, single, latent)
+    return {
+        "convergence": {"gradient_norm": latent.solution.gradient_norm, "steps": latent.solution.steps},
+        "effective_degrees_of_freedom": latent.effective_degrees_of_freedom,
+        "log_precisions": latent.solution.rho.tolist(),
+        "minimum": least_difficulty(latent).as_json(),
+        "marginal": {
+            "matches": difference <= MARGINAL_TOLERANCE,
+            "largest_difference": difference,
+            "tolerance": MARGINAL_TOLERANCE,
+            "average": "riders",
+        },
+        "incomparable_sites": [data.sites[s] for s in np.flatnonzero(~comparable)] if comparable.size else [],
+        "exposure": {"correlation_of_mean_metric_with_skill": _exposure(data, latent)},
+    }
+
+
+def _marginal_difference(data: Observations, prepared: _Prepared, single: SingleCurve, latent: LatentFit) -> float:
+    """The largest difference of the two curves over the central 95 % of outcomes."""
+    low, high = np.quantile(data.metric, [0.025, 0.975])
+    metric = np.linspace(low, high, GRID_POINTS)
+    own = single.suitability(_at(prepared.space, metric, -1, 0.0))
+    return float(np.max(np.abs(latent.marginal(metric) - own)))
+
+
+def _exposure(data: Observations, latent: LatentFit) -> float | None:
+    """Whether stronger riders go out in higher metrics: skill should not depend on exposure."""
+    trials = np.bincount(data.rider, minlength=len(data.riders))
+    mean_metric = np.bincount(data.rider, weights=data.metric, minlength=len(data.riders)) / np.maximum(trials, 1)
+    skill = latent.solution.at.posterior.mean
+    if np.ptp(mean_metric) == 0 or np.ptp(skill) == 0:
+        return None
+    return float(np.corrcoef(mean_metric, skill)[0, 1])

@@ -1,0 +1,151 @@
+"""The identification gate: can skill and difficulty be told apart in this cohort at all?
+
+Riders and metric bins form a graph, with an edge where a rider was observed in a bin. `strict` asks of every rider and
+every bin what the paper asks; `core` prunes riders and bins that fall short until nothing changes, and asks that what
+is left is connected and holds at least half of the outcomes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
+from scipy.sparse.csgraph import connected_components
+
+from isuit.domain import FitConfig, FloatArray, GateReport, IntArray
+
+CORE_SHARE = 0.5
+
+
+@dataclass(frozen=True)
+class Incidence:
+    """How many outcomes each rider has in each metric bin."""
+
+    outcomes: IntArray  # riders x bins
+    lower: FloatArray  # smallest metric in each bin
+    upper: FloatArray  # largest
+
+    @property
+    def seen(self) -> NDArray[np.bool_]:
+        return self.outcomes > 0
+
+    @property
+    def bins_of_rider(self) -> IntArray:
+        return np.asarray(self.seen.sum(axis=1))
+
+
+@dataclass(frozen=True)
+class Gate:
+    """The report, and which riders are in the core: they get a skill."""
+
+    report: GateReport
+    core: NDArray[np.bool_]
+
+
+def incidence(rider: IntArray, metric: FloatArray, riders: int, bins: int) -> Incidence:
+    """Equal-count bins of the metric; outcomes of one metric are never divided, so there can be fewer bins."""
+    ranks = np.arange(1, bins) * metric.size // bins
+    edges = np.unique(np.partition(metric, ranks)[ranks]) if metric.size else np.zeros(0)
+    raw = np.searchsorted(edges, metric, side="right")
+    present, place = np.unique(raw, return_inverse=True)
+    outcomes = np.bincount(rider * present.size + place, minlength=riders * present.size)
+    order = np.argsort(place, kind="stable")
+    starts = np.searchsorted(place[order], np.arange(present.size))
+    return Incidence(
+        outcomes.reshape(riders, present.size),
+        np.minimum.reduceat(metric[order], starts),
+        np.maximum.reduceat(metric[order], starts),
+    )
+
+
+def check(graph: Incidence, config: FitConfig) -> Gate:
+    """Apply the reading that the configuration asks for; every shortfall is listed."""
+    seen = graph.seen
+    riders, bins = seen.shape
+    core_riders, core_bins = _core(seen, config.min_bins_per_rider, config.min_riders_per_bin)
+    share = float(graph.outcomes[core_riders][:, core_bins].sum() / max(1, graph.outcomes.sum()))
+    if config.gate == "strict":
+        shortfalls = _strict_shortfalls(graph, config)
+        members = np.ones(riders, dtype=bool)
+    else:
+        shortfalls = _core_shortfalls(graph, config, core_riders, core_bins, share)
+        members = core_riders
+    report = GateReport(
+        ok=not shortfalls,
+        reading=config.gate,
+        shortfalls=tuple(shortfalls),
+        core_share=share,
+        core_riders=int(core_riders.sum()),
+        riders=riders,
+        bins=bins,
+    )
+    return Gate(report, members)
+
+
+def _core(seen: NDArray[np.bool_], least_bins: int, least_riders: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    riders = np.ones(seen.shape[0], dtype=bool)
+    bins = np.ones(seen.shape[1], dtype=bool)
+    while True:
+        fewer_riders = riders & (seen[:, bins].sum(axis=1) >= least_bins)
+        fewer_bins = bins & (seen[fewer_riders].sum(axis=0) >= least_riders)
+        if np.array_equal(fewer_riders, riders) and np.array_equal(fewer_bins, bins):
+            return riders, bins
+        riders, bins = fewer_riders, fewer_bins
+
+
+def components(seen: NDArray[np.bool_]) -> int:
+    """Connected components of the graph of riders and bins, both counted as vertices."""
+    graph = csr_matrix(seen)
+    riders, bins = seen.shape
+    adjacency = csr_matrix((riders + bins, riders + bins), dtype=bool)
+    rows, columns = graph.nonzero()
+    adjacency = csr_matrix((np.ones(rows.size, dtype=bool), (rows, riders + columns)), shape=adjacency.shape)
+    return int(connected_components(adjacency, directed=False, return_labels=False))
+
+
+def _strict_shortfalls(graph: Incidence, config: FitConfig) -> list[str]:
+    found = _thin_bins(graph, config, np.ones(graph.seen.shape[0], dtype=bool))
+    thin = int(np.count_nonzero(graph.bins_of_rider < config.min_bins_per_rider))
+    if thin:
+        found.insert(
+            0,
+            f"{thin} of {graph.seen.shape[0]} riders were observed in fewer than {config.min_bins_per_rider} of the "
+            f"{graph.seen.shape[1]} metric bins",
+        )
+    parts = components(graph.seen)
+    if parts > 1:
+        found.append(f"the graph of riders and metric bins falls into {parts} unconnected parts")
+    return found
+
+
+def _core_shortfalls(
+    graph: Incidence,
+    config: FitConfig,
+    riders: NDArray[np.bool_],
+    bins: NDArray[np.bool_],
+    share: float,
+) -> list[str]:
+    if not riders.any() or not bins.any():
+        return [
+            f"no core is left: no group of riders shares metric bins so that each rider has "
+            f"{config.min_bins_per_rider} bins and each bin {config.min_riders_per_bin} riders",
+            *_strict_shortfalls(graph, config),
+        ]
+    found = []
+    parts = components(graph.seen[riders][:, bins])
+    if parts > 1:
+        found.append(f"the core of riders and metric bins falls into {parts} unconnected parts")
+    if share < CORE_SHARE:
+        found.append(f"the core holds {share:.0%} of the outcomes, less than {CORE_SHARE:.0%}")
+    return found + (_strict_shortfalls(graph, config) if found else [])
+
+
+def _thin_bins(graph: Incidence, config: FitConfig, riders: NDArray[np.bool_]) -> list[str]:
+    counts = graph.seen[riders].sum(axis=0)
+    return [
+        f"the metric bin from {graph.lower[b]:.6g} to {graph.upper[b]:.6g} has {int(counts[b])} riders, fewer than "
+        f"{config.min_riders_per_bin}"
+        for b in np.flatnonzero(counts < config.min_riders_per_bin)
+    ]

@@ -1,0 +1,97 @@
+"""Held-out scores: which outcomes are kept back, and how much better skill predicts them than the single curve.
+
+A split depends on nothing but a rider's own rows: not on the order of rows, nor on labels, nor on outcomes. Rows of one
+unit (an outcome, or all outcomes of a rider at one site and day) are never on both sides.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isuit.domain import NO_TIME, FloatArray, HeldOut, IntArray, Observations, Split
+
+TEST_SHARE = 0.2
+_DAY = 86_400_000_000  # microseconds
+
+
+def test_rows(data: Observations, split: Split) -> NDArray[np.bool_]:
+    """The rows to keep back: a fifth of each rider's units, the last ones for `time`, otherwise by a fixed hash."""
+    unit, first = _units(data, split)
+    unit_rider = data.rider[first]
+    if split == "time":
+        assert data.observed_at is not None
+        rank_by = data.observed_at[first].astype(np.float64)
+        order = np.lexsort((_mixed(data, first), -rank_by, unit_rider))
+    else:
+        order = np.lexsort((_mixed(data, first), unit_rider))
+    sizes = np.bincount(unit_rider, minlength=len(data.riders))
+    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+    rank = np.empty(unit_rider.size, dtype=np.int64)
+    rank[order] = np.arange(unit_rider.size) - np.repeat(starts, sizes)
+    kept_back = rank < np.rint(TEST_SHARE * sizes)[unit_rider]
+    return np.asarray(kept_back[unit])
+
+
+def _units(data: Observations, split: Split) -> tuple[IntArray, IntArray]:
+    """The unit of each row, and a first row of each unit, in an order that does not depend on the rows' order."""
+    time = data.observed_at if data.observed_at is not None else np.full(len(data), NO_TIME)
+    site = data.site if data.site is not None else np.full(len(data), -1)
+    if split == "rider":
+        order = np.lexsort((data.outcome, data.metric.view(np.int64), time, site, data.rider))
+        unit = np.empty(len(data), dtype=np.int64)
+        unit[order] = np.arange(len(data))
+        return unit, order
+    day = np.where(time == NO_TIME, NO_TIME, time // _DAY)
+    if split == "time":
+        site = np.zeros_like(site)  # a day is one occasion wherever the rider went
+    order = np.lexsort((data.metric.view(np.int64), time, day, site, data.rider))
+    keys = np.stack([data.rider[order], site[order], day[order]])
+    new = np.concatenate([[True], (keys[:, 1:] != keys[:, :-1]).any(axis=0)])
+    unit = np.empty(len(data), dtype=np.int64)
+    unit[order] = np.cumsum(new) - 1
+    return unit, order[new]
+
+
+def _mixed(data: Observations, first: IntArray) -> NDArray[np.uint64]:
+    """A fixed pseudo-random number per unit, from the rider's own metrics and times; outcomes do not enter."""
+    metric = np.where(data.metric == 0.0, 0.0, data.metric).view(np.uint64)
+    time = np.zeros(len(data), dtype=np.uint64) if data.observed_at is None else data.observed_at.view(np.uint64)
+    own = _mix(metric ^ _mix(time))
+    # A fingerprint of the rider's rows, so that riders with the same metrics are not split alike.
+    fingerprint = np.zeros(len(data.riders), dtype=np.uint64)
+    np.add.at(fingerprint, data.rider, own)
+    # Rows that agree in metric and time get different numbers by their place among the rider's units.
+    rider = data.rider[first]
+    sizes = np.bincount(rider, minlength=len(data.riders))
+    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+    place = (np.arange(first.size) - starts[rider]).astype(np.uint64)
+    return _mix(own[first] ^ _mix(fingerprint[rider] + place))
+
+
+def _mix(value: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """The finaliser of splitmix64: every bit of the input moves every bit of the output."""
+    with np.errstate(over="ignore"):
+        value = value + np.uint64(0x9E3779B97F4A7C15)
+        value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return value ^ (value >> np.uint64(31))
+
+
+def score(predicted: FloatArray, baseline: FloatArray, outcome: IntArray, rider: IntArray, split: Split) -> HeldOut:
+    """Brier scores, and the Brier skill over the baseline with a rider-clustered standard error."""
+    own, single = (predicted - outcome) ** 2, (baseline - outcome) ** 2
+    skill = 1.0 - own.sum() / single.sum()
+    # Linearised ratio: the skill's influence of each rider.
+    influence = np.bincount(rider, weights=own - (1.0 - skill) * single)
+    clusters = int(np.count_nonzero(np.bincount(rider)))
+    correction = clusters / max(1, clusters - 1)
+    se = float(np.sqrt(correction * np.sum(influence**2)) / single.sum())
+    return HeldOut(
+        brier_skill=float(skill),
+        brier_skill_se=se,
+        brier=float(own.mean()),
+        brier_single_curve=float(single.mean()),
+        outcomes=int(outcome.size),
+        split=split,
+    )
