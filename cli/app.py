@@ -8,7 +8,7 @@ import typer
 
 from isuit.errors import IsuitError
 
-from . import demo
+from . import cohorts, demo
 
 app = typer.Typer(
     name="isuit",
@@ -24,6 +24,8 @@ def isuit() -> None:
 
 
 app.command("latent-demo")(demo.latent_demo)
+app.command("hash")(cohorts.hash_cohort)
+app.command("canonicalise")(cohorts.canonicalise)
 
 
 def main() -> None:

@@ -8,5 +8,15 @@ held in memory, outcomes need not be.
 from isuit.ingest.cohort import Cohort, Report, read_cohort
 from isuit.ingest.layout import parse_mapping
 from isuit.ingest.refusals import Refusal, RefusedCohort
+from isuit.ingest.writing import refuse_to_overwrite, write_canonical
 
-__all__ = ["Cohort", "Refusal", "RefusedCohort", "Report", "parse_mapping", "read_cohort"]
+__all__ = [
+    "Cohort",
+    "Refusal",
+    "RefusedCohort",
+    "Report",
+    "parse_mapping",
+    "read_cohort",
+    "refuse_to_overwrite",
+    "write_canonical",
+]

@@ -20,9 +20,9 @@ from isuit.domain import NO_TIME, Observations
 from isuit.errors import InputError
 from isuit.ingest import values
 from isuit.ingest.layout import Agreement, checked_mapping, locate
-from isuit.ingest.refusals import Refusals
+from isuit.ingest.refusals import Place, Refusals
 from isuit.ingest.sorting import IN_MEMORY_ROWS, Outcomes, Ranks, Sorter
-from isuit.ingest.sources import Source, open_file, open_object, paths_of
+from isuit.ingest.sources import WRONG_FIELDS, Source, Unreadable, open_file, open_object, paths_of
 from isuit.ingest.times import Defects, from_text, from_timestamps, zone_named
 
 HASH_ROWS = 1 << 16  # per formatted slice: what a processor's cache holds is formatted fastest
@@ -202,17 +202,18 @@ class _Reader:
         try:
             for batch in source.batches(list(chosen.values())):
                 arrays = {ours: batch.column(theirs) for ours, theirs in chosen.items()}
-                self._check(arrays, row, source.label if several else None, batch.num_rows)
+                self._check(arrays, batch.num_rows, Place(source.label if several else None, row, source.wrong_rows))
                 row += batch.num_rows
-        except (pa.ArrowException, OSError, EOFError):
+        except Unreadable:
             self._refusals.add(None, f"{source.label} cannot be read beyond row {row - 1} (truncated or damaged)")
+        self._refusals.add_numbers(None, WRONG_FIELDS, source.wrong_rows, Place(source.label if several else None))
 
-    def _check(self, arrays: Mapping[str, pa.Array], first_row: int, file: str | None, rows: int) -> None:
+    def _check(self, arrays: Mapping[str, pa.Array], rows: int, place: Place) -> None:
         self._rows += rows
 
         def refuse(column: str, defects: Defects) -> None:
             for defect, bad in defects:
-                self._refusals.add_rows(column, defect, bad, first_row, file)
+                self._refusals.add_rows(column, defect, bad, place)
 
         rider = np.zeros(rows, np.int32)
         site = np.full(rows, -1, np.int32)

@@ -5,6 +5,7 @@ Values stay out of it because any of them may be a rider's ID, also in the wrong
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -35,6 +36,23 @@ class Refusal:
         return f"{where} in {self.count} rows (rows {', '.join(self.rows)}{more})"
 
 
+@dataclass(frozen=True)
+class Place:
+    """Where a batch comes from: its file (None where there is only one), the number of its first row, and the rows of
+    the file that were passed over because they have no columns to speak of."""
+
+    file: str | None
+    first_row: int = 1
+    passed_over: Sequence[int] = ()
+
+    def number(self, position: int) -> int:
+        """The number, in the file, of a row of the batch."""
+        number = self.first_row + position
+        for passed in self.passed_over:
+            number += passed <= number
+        return number
+
+
 class Refusals:
     """Collects defects while a cohort is read, so that the caller learns of all of them at once."""
 
@@ -48,23 +66,21 @@ class Refusals:
         """A defect of a whole column or file."""
         self._found.setdefault((column, defect), (0, []))
 
-    def add_rows(
-        self, column: str | None, defect: str, bad: NDArray[np.bool_], first_row: int, file: str | None
-    ) -> None:
-        """A defect of the rows where `bad` is true; `first_row` is the number of the batch's first row in its file."""
-        count = int(np.count_nonzero(bad))
-        if not count:
-            return
-        first = (np.flatnonzero(bad)[:FIRST_ROWS] + first_row).tolist()
-        self.add_numbers(column, defect, first, file, count)
+    def add_rows(self, column: str | None, defect: str, bad: NDArray[np.bool_], place: Place) -> None:
+        """A defect of the rows where `bad` is true."""
+        if count := int(np.count_nonzero(bad)):
+            first = np.flatnonzero(bad)[:FIRST_ROWS].tolist()
+            self.add_numbers(column, defect, [place.number(position) for position in first], place, count)
 
     def add_numbers(
-        self, column: str | None, defect: str, numbers: list[int], file: str | None, count: int | None = None
+        self, column: str | None, defect: str, numbers: list[int], place: Place, count: int | None = None
     ) -> None:
         """The same, by the numbers of the first rows, or of all of them where `count` is not given."""
+        if not numbers:
+            return
         total, rows = self._found.get((column, defect), (0, []))
         for number in numbers[: FIRST_ROWS - len(rows)]:
-            rows.append(f"{number} of {file}" if file else str(number))
+            rows.append(f"{number} of {place.file}" if place.file else str(number))
         self._found[column, defect] = (total + (len(numbers) if count is None else count), rows)
 
     def listed(self) -> tuple[Refusal, ...]:

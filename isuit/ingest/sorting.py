@@ -21,6 +21,8 @@ from numpy.typing import NDArray
 from isuit.errors import InputError
 
 IN_MEMORY_ROWS = 1 << 24  # about 1.5 GB while sorting
+RANGE_ROWS = 1 << 16
+MOST_RANGES = 256  # a range's number is one byte, which sorts fastest
 SPILL_MEMORY = "1500MB"  # DuckDB's; beyond it, it writes to the temporary directory
 
 
@@ -56,7 +58,7 @@ class Sorter:
         self._limit = in_memory_rows
         self._held: list[Outcomes] = []
         self._rows = 0
-        self._sorted: Outcomes | None = None
+        self._sorted: list[Outcomes] = []
         self._spill: _Spill | None = None
 
     def append(self, outcomes: Outcomes) -> None:
@@ -64,42 +66,68 @@ class Sorter:
         self._rows += outcomes.rows
         if self._rows > self._limit:
             self._spill = self._spill or _Spill(self._temporary)
-            self._spill.insert(self._taken())
+            self._write()
 
-    def _taken(self) -> Outcomes:
-        columns = [np.concatenate(column) for column in zip(*self._held, strict=True)]
-        self._held.clear()
-        self._rows = 0
-        return Outcomes(*columns)
+    def _write(self) -> None:
+        if self._spill and self._held:
+            self._spill.insert(joined(self._held))
+            self._held.clear()
+            self._rows = 0
 
     def sort(self, ranks: Ranks) -> None:
         if self._spill:
-            if self._held:
-                self._spill.insert(self._taken())
+            self._write()
             self._spill.sort(ranks)
             return
-        taken = self._taken()
-        taken = taken._replace(rider=ranks.rider[taken.rider], site=ranks.site[taken.site])
-        if ranks.rider.size and ranks.rider.min() < 0:
-            taken = taken.at(taken.rider >= 0)
-        self._sorted = taken.at(canonical_order(taken))
+        pieces: list[list[Outcomes]] = [[] for _ in range(min(1 + self._rows // RANGE_ROWS, MOST_RANGES))]
+        self._held.reverse()
+        while self._held:  # one by one, so that what was split is freed
+            for number, piece in enumerate(split(ranked(self._held.pop(), ranks), len(ranks.rider), len(pieces))):
+                pieces[number].append(piece)
+        for parts in pieces:
+            outcomes = joined(parts)
+            parts.clear()
+            self._sorted.append(outcomes.at(canonical_order(outcomes)))
 
     def count(self) -> int:
         """How many outcomes were kept; known once they are sorted."""
-        return self._spill.count() if self._spill else 0 if self._sorted is None else self._sorted.rows
+        return self._spill.count() if self._spill else sum(part.rows for part in self._sorted)
 
     def slices(self, rows: int) -> Iterator[Outcomes]:
         if self._spill:
             yield from self._spill.slices(rows)
-        elif self._sorted is not None:
-            for start in range(0, self._sorted.rows, rows):
-                yield self._sorted.at(slice(start, start + rows))
+        for part in self._sorted:
+            for start in range(0, part.rows, rows):
+                yield part.at(slice(start, start + rows))
 
     def close(self) -> None:
         self._held.clear()
-        self._sorted = None
+        self._sorted.clear()
         if self._spill:
             self._spill.close()
+
+
+def joined(parts: list[Outcomes]) -> Outcomes:
+    return Outcomes(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+
+def ranked(outcomes: Outcomes, ranks: Ranks) -> Outcomes:
+    """With ranks instead of codes, and without the riders that are left out."""
+    outcomes = outcomes._replace(rider=ranks.rider[outcomes.rider], site=ranks.site[outcomes.site])
+    kept = outcomes.rider >= 0
+    return outcomes if kept.all() else outcomes.at(kept)
+
+
+def split(outcomes: Outcomes, riders: int, ranges: int) -> Iterator[Outcomes]:
+    """By ranges of riders, in order. A range fits a processor's cache, where sorting is several times as fast."""
+    if ranges == 1:
+        yield outcomes
+        return
+    number = (outcomes.rider.astype(np.int64) * ranges // riders).astype(np.uint8)
+    outcomes = outcomes.at(np.argsort(number, kind="stable"))
+    ends = np.cumsum(np.bincount(number, minlength=ranges)).tolist()
+    for start, end in zip([0, *ends], ends, strict=False):
+        yield outcomes.at(slice(start, end))
 
 
 def canonical_order(outcomes: Outcomes) -> NDArray[np.intp]:
@@ -111,8 +139,9 @@ def canonical_order(outcomes: Outcomes) -> NDArray[np.intp]:
         field = _ordinal(column)
         width = int(field.max()).bit_length()
         taken = min(width, 64 - used)
-        if taken:  # a shift by 64 is undefined
-            key = (key << np.uint64(taken) if taken < 64 else key) | (field >> np.uint64(width - taken))
+        if taken:
+            key <<= np.uint64(taken % 64)  # only an empty key is shifted by all of its 64 bits
+            key |= field >> np.uint64(width - taken)
         used += taken
         if taken < width:
             break

@@ -7,7 +7,7 @@ import glob
 import io
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +17,16 @@ from isuit.errors import InputError
 from isuit.ingest.refusals import Refusals
 
 PARQUET_ROWS = 1 << 20  # per batch; large, because each batch looks its distinct riders up once
+PARQUET_BUFFER = 1 << 20  # bytes
 CSV_BLOCK = 1 << 23  # bytes
 SUFFIXES = (".parquet", ".pq", ".csv", ".tsv", ".arrow", ".feather", ".ipc", ".csv.gz", ".tsv.gz")
 SEPARATORS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
-FIELDS = "a row with too many or too few fields"
+UNREADABLE = (pa.ArrowException, OSError, EOFError)
+WRONG_FIELDS = "a row with too many or too few fields"
+
+
+class Unreadable(Exception):
+    """A source broke off. It holds no cause: Arrow's own sentences may quote the content."""
 
 
 @dataclass(frozen=True)
@@ -30,8 +36,21 @@ class Source:
     label: str  # how an error calls it
     names: list[str]
     types: Callable[[str], pa.DataType]
-    batches: Callable[[Sequence[str]], Iterator[pa.RecordBatch]]
+    stream: Callable[[Sequence[str]], Iterator[pa.RecordBatch]]
     is_csv: bool = False
+    wrong_rows: list[int] = field(default_factory=list)  # of a CSV, filled while it is read: rows without all fields
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Batches of these columns, with `Unreadable` for what a damaged file or a failing producer raises."""
+        stream = self.stream(columns)
+        while True:
+            try:
+                batch = next(stream, None)
+            except UNREADABLE:
+                raise Unreadable from None
+            if batch is None:
+                return
+            yield batch
 
 
 def paths_of(source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[Path]:
@@ -83,8 +102,8 @@ def open_file(path: Path, refusals: Refusals) -> Source | None:
             return _arrow(path, start)
         separator = next((mark for suffix, mark in SEPARATORS.items() if path.name.lower().endswith(suffix)), None)
         if separator:
-            return _csv(path, separator, refusals)
-    except (pa.ArrowException, OSError, EOFError):
+            return _csv(path, separator)
+    except UNREADABLE:
         # Arrow's own sentence may quote the file's content.
         refusals.add(None, f"{label} cannot be read (truncated, damaged or not allowed)")
         return None
@@ -99,8 +118,10 @@ def _parquet(path: Path) -> Source:
 
     def batches(columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         text = [name for name in columns if pa.types.is_string(schema.field(name).type)]
-        with pq.ParquetFile(path, read_dictionary=text) as file:
-            yield from file.iter_batches(PARQUET_ROWS, columns=list(columns))
+        # A buffer instead of whole column chunks: row groups may be large.
+        with pq.ParquetFile(path, read_dictionary=text, buffer_size=PARQUET_BUFFER, pre_buffer=False) as file:
+            for group in range(file.num_row_groups):  # a batch across two groups would be cut there
+                yield from file.iter_batches(PARQUET_ROWS, row_groups=[group], columns=list(columns))
 
     return Source(path.name, schema.names, lambda name: schema.field(name).type, batches)
 
@@ -125,16 +146,16 @@ def _arrow(path: Path, start: bytes) -> Source:
     return Source(path.name, schema.names, lambda name: schema.field(name).type, batches)
 
 
-def _csv(path: Path, separator: str, refusals: Refusals) -> Source:
+def _csv(path: Path, separator: str) -> Source:
     import pyarrow.csv as pcsv
 
     with pa.input_stream(str(path), compression="detect") as stream:
         text = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="surrogateescape", newline="")
         names = next(csv.reader(text, delimiter=separator), [])
-    wrong: list[int] = []
+    wrong_rows: list[int] = []
 
     def skip(row: Any) -> str:
-        wrong.append(row.number or 0)
+        wrong_rows.append(row.number - 1)  # the header is row 1 there
         return "skip"
 
     def batches(columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -150,10 +171,8 @@ def _csv(path: Path, separator: str, refusals: Refusals) -> Source:
         read = pcsv.ReadOptions(use_threads=False, block_size=CSV_BLOCK)
         with pcsv.open_csv(str(path), read_options=read, parse_options=parse, convert_options=convert) as reader:
             yield from reader
-        if wrong:
-            refusals.add_numbers(None, FIELDS, [number - 1 for number in wrong], path.name)
 
-    return Source(path.name, names, lambda _: pa.string(), batches, is_csv=True)
+    return Source(path.name, names, lambda _: pa.string(), batches, is_csv=True, wrong_rows=wrong_rows)
 
 
 def open_object(table: Any) -> Source:

@@ -45,7 +45,8 @@ class TextCodes:
         """Codes of an array of text or integers, -1 where it is null."""
         if not pa.types.is_dictionary(array.type):
             array = array.dictionary_encode()
-        index = array.indices.fill_null(-1).to_numpy().astype(np.int64, copy=False)
+        indices = array.indices.fill_null(-1) if array.null_count else array.indices
+        index = indices.to_numpy().astype(np.int64, copy=False)
         # Only values that occur: a dictionary may hold more than its array uses, and may itself hold nulls.
         occurs = np.bincount(index + 1, minlength=len(array.dictionary) + 1)[1:] > 0
         used = np.flatnonzero(occurs)
@@ -59,17 +60,19 @@ class TextCodes:
         return codes, defects
 
     def _codes_of(self, values: pa.Array) -> list[int]:
-        known = self._codes
-        codes = []
-        for text in _python_texts(values):
-            if text is None:
-                codes.append(-1)
-                continue
-            code = known.setdefault(text, len(known))
-            if code == len(known) - 1 and (defect := defect_of(text)):
-                self._defects[code] = defect
-            codes.append(code)
-        return codes
+        known: dict[str | None, int] = self._codes  # type: ignore[assignment]  # None is never a key, and may be asked for
+        texts = _python_texts(values)
+        codes = list(map(known.get, texts))  # in C: almost all are known after the first batches
+        return [
+            code if code is not None else -1 if text is None else self._code_of_new(text)
+            for code, text in zip(codes, texts, strict=True)
+        ]
+
+    def _code_of_new(self, text: str) -> int:
+        code = self._codes.setdefault(text, len(self._codes))
+        if defect := defect_of(text):
+            self._defects[code] = defect
+        return code
 
 
 def _python_texts(values: pa.Array) -> list[str | None]:
