@@ -7,9 +7,35 @@ from typing import Annotated
 
 import typer
 
+from .options import Json
+from .output import print_json
+
 
 def latent_demo(
     out: Annotated[Path, typer.Option("--out", help="The directory to write into.")],
+    seed: Annotated[int, typer.Option("--seed", help="Of the cohort; 11 is the paper's.", min=0)] = 11,
+    replicates: Annotated[int, typer.Option("--replicates", help="Fresh cohorts to repeat it on.", min=0)] = 0,
+    riders: Annotated[int, typer.Option("--riders", help="Riders in a cohort.", min=1)] = 80,
+    outcomes: Annotated[int, typer.Option("--outcomes", help="Outcomes per rider.", min=1)] = 30,
+    discrimination: Annotated[float, typer.Option("--discrimination", help="The true a.", min=0)] = 2.0,
+    optimum: Annotated[float, typer.Option("--optimum", help="The truly easiest wind, in knots.")] = 18.0,
+    width: Annotated[float, typer.Option("--width", help="Knots by which difficulty rises by one.", min=0.01)] = 8.0,
+    floor: Annotated[float, typer.Option("--floor", help="The least difficulty, in skill sds.")] = -1.0,
+    json: Json = False,
 ) -> None:
-    """Reproduce the paper's recovery experiment: stats.json, table and figure."""
-    raise SystemExit(f"not built yet: {out}")
+    """Reproduce the paper's experiment: stats.json, table and figure."""
+    from isuit.experiment.cohort import Truth
+    from isuit.experiment.report import markdown
+    from isuit.experiment.run import run
+
+    from .output import progress
+
+    truth = Truth(riders, outcomes, discrimination, optimum, width, floor)
+    with progress("cohorts", replicates) as tick:
+        stats = run(out, truth, seed, replicates, tick)
+    if json:
+        print_json(stats)
+        return
+    print(markdown(stats))
+    pictures = ", difficulty.svg, difficulty.png" if stats["kind"] == "latent" else ""
+    print(f"Written to {out}: stats.json, results.md, results.tex{pictures}")

@@ -6,6 +6,7 @@
 `population.py` the two sides of the model, `latent.py` what follows from a solution.
 """
 
-from .fit import ESTIMATOR_VERSION, fit
+from .fit import ESTIMATOR_VERSION, fit, predict_held_out
+from .scoring import score
 
-__all__ = ["ESTIMATOR_VERSION", "fit"]
+__all__ = ["ESTIMATOR_VERSION", "fit", "predict_held_out", "score"]

@@ -18,6 +18,8 @@ from scipy.interpolate import BSpline
 
 from isuit.domain import FloatArray
 
+from . import narrow
+
 DEGREE = 3
 INTERVALS = 20
 PENALTY_ORDER = 3
@@ -103,7 +105,7 @@ class Spline:
         polynomials = [
             legendre.legval(2 * unit - 1, legendre.legder(np.eye(self.free)[k], derivative)) for k in range(self.free)
         ]
-        rough = self.design(metric, derivative) @ self._whitening
+        rough = narrow.product(self.design(metric, derivative), self._whitening)
         return np.hstack([np.column_stack(polynomials) * scale, rough])
 
 

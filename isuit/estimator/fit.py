@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import connected_components
 from scipy.stats import chi2
@@ -31,6 +32,7 @@ from .gate import Gate, Incidence, check, incidence
 from .latent import LatentFit, anchor_of, fit_latent, penalised_log_likelihood
 from .minimum import least_difficulty
 from .population import visits
+from .scoring import latent_parameters, single_parameters
 from .single_curve import SingleCurve, fit_single_curve
 from .solver import Progress
 
@@ -120,16 +122,33 @@ def _held_out(
     kept_back = heldout.test_rows(data, config.split)
     if not kept_back.any() or data.outcome[~kept_back].min() == data.outcome[~kept_back].max():
         return None
+    predicted, baseline = _predict(data, config, kept_back, spline, full, progress)
+    return heldout.score(predicted, baseline, data.outcome[kept_back], data.rider[kept_back], config.split)
+
+
+def predict_held_out(
+    data: Observations, config: FitConfig, kept_back: NDArray[np.bool_]
+) -> tuple[FloatArray, FloatArray]:
+    """Posterior-predictive probabilities of the rows kept back, and the single curve's, from a fit of the others."""
+    return _predict(data, config, kept_back, spline_for(data.metric), None, None)
+
+
+def _predict(
+    data: Observations,
+    config: FitConfig,
+    kept_back: NDArray[np.bool_],
+    spline: Spline,
+    full: LatentFit | None,
+    progress: Progress | None,
+) -> tuple[FloatArray, FloatArray]:
     test = _rows(data, kept_back)
     train = _prepare(_rows(data, ~kept_back), config, spline)
     single = train.single_curve()
-    latent = fit_latent(
-        train.counts, train.space, single, config.exposure == "correlated", start=full.solution, progress=progress
-    )
+    start = None if full is None else full.solution
+    latent = fit_latent(train.counts, train.space, single, config.exposure == "correlated", start, progress)
     site = np.full(len(test), -1) if test.site is None or not train.space.sites else test.site
-    predicted = latent.predict(test.rider, test.metric, site)
     baseline = single.suitability(train.space.design(test.metric, site, 0.0))
-    return heldout.score(predicted, baseline, test.outcome, test.rider, config.split)
+    return latent.predict(test.rider, test.metric, site), baseline
 
 
 def _promotion(prepared: _Prepared, latent: LatentFit, scores: HeldOut | None) -> PromotionReport:
@@ -184,7 +203,7 @@ def _single_estimate(
         held_out=scores,
         curves=tuple(curves),
         skills=None,
-        parameters={"metric_range": [prepared.space.spline.lower, prepared.space.spline.upper]},
+        parameters=single_parameters(prepared.space, data.sites, single),
         diagnostics={"log_precisions": single.rho.tolist()},
     )
 
@@ -201,16 +220,15 @@ def _latent_estimate(
 ) -> Estimate:
     metric = _grid(prepared.space)
     comparable = _comparable_sites(prepared.counts, prepared.space.sites)
-    curves, covariances = [], {}
+    incomparable = [data.sites[s] for s in np.flatnonzero(~comparable)]
+    curves = []
     for code, name in _places(data, prepared.space):
         suitability = latent.marginal(metric, code)
-        if code >= 0 and not comparable[code]:
+        if name in incomparable:
             curves.append(DifficultyCurve(name, metric, None, None, suitability))
-            continue
-        band = latent.difficulty(metric, code)
-        curves.append(DifficultyCurve(name, metric, band.value, band.se, suitability))
-        covariances["" if name is None else name] = band.with_discrimination.tolist()
-    spline, units = prepared.space.spline, latent.units
+        else:
+            band = latent.difficulty(metric, code)
+            curves.append(DifficultyCurve(name, metric, band.value, band.se, suitability))
     return Estimate(
         kind="latent",
         estimator_version=ESTIMATOR_VERSION,
@@ -222,14 +240,8 @@ def _latent_estimate(
         held_out=scores,
         curves=tuple(curves),
         skills=_skills(data, gate, graph, latent),
-        parameters={
-            "metric_range": [spline.lower, spline.upper],
-            "covariance_with_discrimination": covariances,
-            "anchored": prepared.space.anchor is not None,
-            "population_mean": units.mean,
-            "population_sd": units.sd,
-        },
-        diagnostics=_diagnostics(data, prepared, single, latent, comparable),
+        parameters=latent_parameters(prepared.space, data.sites, latent, incomparable),
+        diagnostics=_diagnostics(data, prepared, single, latent, incomparable),
     )
 
 
@@ -269,7 +281,7 @@ def _skills(data: Observations, gate: Gate, graph: Incidence, latent: LatentFit)
 
 
 def _diagnostics(
-    data: Observations, prepared: _Prepared, single: SingleCurve, latent: LatentFit, comparable: Any
+    data: Observations, prepared: _Prepared, single: SingleCurve, latent: LatentFit, incomparable: list[str]
 ) -> dict[str, Any]:
     difference = _marginal_difference(data, prepared, single, latent)
     return {
@@ -283,7 +295,7 @@ def _diagnostics(
             "tolerance": MARGINAL_TOLERANCE,
             "average": "riders",
         },
-        "incomparable_sites": [data.sites[s] for s in np.flatnonzero(~comparable)] if comparable.size else [],
+        "incomparable_sites": incomparable,
         "exposure": {"correlation_of_mean_metric_with_skill": _exposure(data, latent)},
     }
 

@@ -9,6 +9,7 @@ from scipy.special import expit
 
 from isuit.domain import FloatArray, IntArray
 
+from . import narrow
 from .counts import Counts
 from .curves import Anchor, CurveSpace, ItemCurve
 from .population import Units, population_design
@@ -62,7 +63,7 @@ class LatentFit:
     def difficulty(self, metric: FloatArray, site: int = -1) -> Band:
         """Difficulty and its standard error, by the delta method over curve, discrimination and population."""
         value, slope = self._difficulty_slope(metric, site)
-        spread = slope @ self.solution.covariance
+        spread = narrow.product(slope, self.solution.covariance)
         se = np.sqrt(np.einsum("xm,xm->x", spread, slope))
         return Band(value, se, spread @ self._discrimination_slope)
 

@@ -26,6 +26,7 @@ from scipy.sparse import csr_matrix, hstack, vstack
 
 from isuit.domain import FloatArray, IntArray
 
+from . import narrow
 from .counts import Counts
 from .design import Design, gram
 
@@ -217,7 +218,7 @@ class MarginalLikelihood:
             shortfall = theta * (self.counts.rider_successes[block.riders][:, None] - block.summing @ p)
             dense, local = self._score(block, theta, c, p, shortfall, curve)
             slope = dense if local is None else np.hstack([dense, local.toarray()])
-            return np.asarray(np.einsum("rm,rm->r", slope @ ordered, slope))
+            return np.asarray(np.einsum("rm,rm->r", narrow.product(slope, ordered), slope))
 
         return np.concatenate(list(self._over_blocks(of_block)))
 

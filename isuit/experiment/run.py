@@ -1,0 +1,46 @@
+"""`isuit latent-demo`: run the experiment and write what it found."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from isuit.errors import InputError
+
+from .cohort import REFERENCE_SEED, Truth
+from .recovery import recover, replicate, summarise
+from .report import figure, latex, markdown, with_paper
+
+
+def run(
+    out: Path, truth: Truth, seed: int = REFERENCE_SEED, replicates: int = 0, tick: Callable[[], None] = lambda: None
+) -> dict[str, Any]:
+    """Fit the reference cohort (or the one asked for) and write stats.json, results.md, results.tex and the figure."""
+    stats, estimate = recover(truth, seed)
+    stats = with_paper(stats, reference=truth == Truth() and seed == REFERENCE_SEED)
+    if replicates:
+        stats["replicates_summary"] = summarise(truth, replicate(truth, replicates, tick))
+    stats = {key: _rounded(value) for key, value in stats.items()}
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        (out / "stats.json").write_text(json.dumps(stats, indent=2, sort_keys=True, allow_nan=False) + "\n")
+        (out / "results.md").write_text(markdown(stats))
+        (out / "results.tex").write_text(latex(stats))
+        if estimate.kind == "latent":
+            figure(truth, estimate, out / "difficulty")
+    except OSError as error:
+        raise InputError(f"Cannot write into {out}: {error.strerror}; give a directory that can be written.") from error
+    return stats
+
+
+def _rounded(value: Any) -> Any:
+    """Nine digits: what is beyond the gradient's tolerance is not a result, and must not change the file's bytes."""
+    if isinstance(value, dict):
+        return {key: _rounded(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_rounded(part) for part in value]
+    return float(np.format_float_scientific(value, precision=8)) if isinstance(value, float) else value
