@@ -8,7 +8,7 @@ import typer
 
 from isuit.errors import IsuitError
 
-from . import cohorts, demo
+from . import cohorts, demo, releases
 
 app = typer.Typer(
     name="isuit",
@@ -26,6 +26,8 @@ def isuit() -> None:
 app.command("latent-demo")(demo.latent_demo)
 app.command("hash")(cohorts.hash_cohort)
 app.command("canonicalise")(cohorts.canonicalise)
+app.command("export-atlas")(releases.export_atlas)
+app.command("check-release")(releases.check_release)
 
 
 def main() -> None:
