@@ -8,7 +8,7 @@ import typer
 
 from isuit.errors import IsuitError
 
-from . import cohorts, demo, releases
+from . import audit, cohorts, demo, fits, releases
 
 app = typer.Typer(
     name="isuit",
@@ -26,6 +26,17 @@ def isuit() -> None:
 app.command("latent-demo")(demo.latent_demo)
 app.command("hash")(cohorts.hash_cohort)
 app.command("canonicalise")(cohorts.canonicalise)
+app.command("init")(fits.init)
+app.command("fit")(fits.fit)
+app.command("fits")(fits.fits)
+app.command("show")(fits.show)
+app.command("score")(fits.score)
+app.command("atlas")(fits.atlas)
+app.command("trajectory")(fits.trajectory)
+app.command("status")(fits.status)
+app.command("verify")(audit.verify)
+app.command("rederive")(audit.rederive)
+app.command("bundle")(audit.bundle)
 app.command("export-atlas")(releases.export_atlas)
 app.command("check-release")(releases.check_release)
 

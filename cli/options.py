@@ -19,6 +19,10 @@ Column = Annotated[
     list[str] | None,
     typer.Option("--column", help="Map a column: name=theirs, for example rider=user_id. Repeatable."),
 ]
+Fit = Annotated[
+    str,
+    typer.Argument(metavar="FIT", help="A fit id or a cohort hash, or at least 8 digits of one.", show_default=False),
+]
 Timezone = Annotated[
     str | None, typer.Option("--timezone", help="The zone of timestamps that carry none, such as UTC.")
 ]

@@ -21,6 +21,27 @@ def note(sentence: str) -> None:
 
 
 @contextmanager
+def progress_bar(quiet: bool = False) -> Iterator[Callable[[str, float], None]]:
+    """A bar per stage on a terminal, nothing elsewhere; gives the function that long work reports to."""
+    if quiet or not sys.stderr.isatty():
+        yield lambda stage, share: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+        stages: dict[str, Any] = {}
+
+        def report(stage: str, share: float) -> None:
+            if stage not in stages:
+                stages[stage] = bars.add_task(stage, total=1.0)
+            bars.update(stages[stage], completed=share)
+
+        yield report
+
+
+@contextmanager
 def progress(label: str, total: int) -> Iterator[Callable[[], None]]:
     """A bar on a terminal, nothing elsewhere; yields what to call after each part."""
     if total == 0 or not sys.stderr.isatty():

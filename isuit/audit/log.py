@@ -21,6 +21,8 @@ import duckdb
 import rfc8785
 
 from isuit.audit.digests import rows_digest, table_digest, tagged
+from isuit.store.query import first
+from isuit.store.query import rows as all_rows
 
 EVENT_TAG = "isuit/log-event/1"
 GENESIS = "0" * 64  # the head of an empty log
@@ -91,7 +93,7 @@ def append_event(
         content["rows_digest"] = {table: rows_digest(connection, table, keys) for table, keys in sorted(rows.items())}
     if tables := sorted(tables):
         content["table_digest"] = {table: table_digest(connection, table, key) for table in tables}
-    last = connection.execute("SELECT sequence, head FROM ledger.log ORDER BY sequence DESC LIMIT 1").fetchone()
+    last = first(connection, "SELECT sequence, head FROM ledger.log ORDER BY sequence DESC LIMIT 1")
     sequence, previous = (last[0] + 1, last[1]) if last else (1, GENESIS)
     at = datetime.now(UTC).replace(tzinfo=None)
     head = event_head(sequence, at, kind, content, previous)
@@ -102,13 +104,11 @@ def append_event(
 
 def read_log(connection: duckdb.DuckDBPyConnection) -> list[Event]:
     """Every event in order."""
-    rows = connection.execute(
-        "SELECT sequence, logged_at, kind, payload, previous, head FROM ledger.log ORDER BY sequence"
-    ).fetchall()
-    return [Event(*row) for row in rows]
+    query = "SELECT sequence, logged_at, kind, payload, previous, head FROM ledger.log ORDER BY sequence"
+    return [Event(*row) for row in all_rows(connection, query)]
 
 
 def log_head(connection: duckdb.DuckDBPyConnection) -> str:
     """The head of the log: what an auditor writes down."""
-    row = connection.execute("SELECT head FROM ledger.log ORDER BY sequence DESC LIMIT 1").fetchone()
+    row = first(connection, "SELECT head FROM ledger.log ORDER BY sequence DESC LIMIT 1")
     return str(row[0]) if row else GENESIS

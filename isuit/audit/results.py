@@ -20,8 +20,8 @@ from isuit.store.fits import FIT_FORMAT
 
 RESULT_TAG = "isuit/result/1"
 FIT_TAG = "isuit/fit/1"
-QUANTUM = 1e-4
-TOLERANCE = 1e-3  # far below any standard error that 1,000,000 outcomes can reach, far above rounding
+QUANTUM = 1e-6
+TOLERANCE = 1e-4  # far below any standard error a cohort can reach, far above rounding
 
 
 def quantised(value: float | None) -> int | None:

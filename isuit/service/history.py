@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from isuit.audit.log import log_head
 from isuit.errors import StoreError
-from isuit.published import CohortRecord, Created, CurvePoint, FitDetail, FitRecord, Status
+from isuit.published import AtlasPoint, CohortRecord, Created, CurvePoint, FitDetail, FitRecord, Status
 from isuit.service.fitting import releasable
 from isuit.service.stores import DEFAULT_WAIT, open_store
 from isuit.store.cohorts import find_cohort
@@ -102,3 +102,12 @@ def atlas(store_path: Path, wait: float = DEFAULT_WAIT) -> pa.Table:
     """The newest fit of every activity, dimension and site; in-house: full precision is not for publication."""
     with open_store(store_path, wait=wait) as store:
         return current_atlas(store.connection)
+
+
+def atlas_points(table: pa.Table) -> list[AtlasPoint]:
+    return [AtlasPoint(**row) for row in table.to_pylist()]
+
+
+def curve_table(detail: FitDetail) -> pa.Table:
+    """The curves of a shown fit as an Arrow table."""
+    return pa.Table.from_pylist([point.model_dump() for point in detail.curves])

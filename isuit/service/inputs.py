@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from isuit.errors import InputError
+from isuit.service.stores import DEFAULT_POLICY
 from isuit.store.sites import Coordinates
 
 Points = tuple[tuple[float, float], ...]
@@ -28,7 +29,7 @@ def read_anchor(path: Path, activity: str, dimension: str) -> Points:
         points = _csv_points(text, "\t" if path.suffix.lower() == ".tsv" else ",")
     else:
         points = _pairs(_curve(_document(path, text), activity, dimension))
-    return _checked(points)
+    return checked_points(points)
 
 
 def _text(path: Path, option: str) -> str:
@@ -109,7 +110,7 @@ def _is_number(value: Any) -> bool:
     return not isinstance(value, bool)
 
 
-def _checked(points: list[tuple[Any, Any]]) -> Points:
+def checked_points(points: list[tuple[Any, Any]]) -> Points:
     """Sorted by x, finite, in range, at least two, and a function."""
     if not all(_is_number(x) and _is_number(s) for x, s in points):
         raise InputError("--anchor holds a point that is no pair of numbers; correct it")
@@ -164,3 +165,26 @@ def _checked_sites(found: list[tuple[str | None, float | None, float | None]]) -
         if sites.setdefault(site, place) != place:
             raise InputError(f"row {row} of --sites gives a site a second place; keep one row for each site")
     return sites
+
+
+def checked_label(text: str, option: str) -> str:
+    """An activity or a dimension: short plain text, because it becomes part of every row of the atlas."""
+    label = text.strip()
+    if not label or len(label) > 100 or not label.isprintable():
+        raise InputError(f"{option} takes a short name of at most 100 printable characters")
+    return label
+
+
+def read_policy(path: Path) -> dict[str, Any]:
+    """A disclosure policy as JSON or YAML."""
+    import yaml
+
+    try:
+        policy = yaml.safe_load(_text(path, "--policy"))
+    except yaml.YAMLError:
+        raise InputError("the file of --policy is no well-formed JSON or YAML; correct it") from None
+    if not isinstance(policy, dict) or not policy.keys() <= DEFAULT_POLICY.keys():
+        raise InputError(f"a policy is a mapping with any of {', '.join(DEFAULT_POLICY)}")
+    if not all(isinstance(value, int) and not isinstance(value, bool) for value in policy.values()):
+        raise InputError("the values of a policy are whole numbers")
+    return {**DEFAULT_POLICY, **policy}

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from isuit.domain import SKILL_LEVELS
 from isuit.errors import InputError
@@ -46,12 +45,13 @@ class Scorer:
         with open_store(store_path, wait=wait) as store:
             record = find_fit(store.connection, reference)
             atlas = atlas_rows(store.connection, record.fit_id)
-        bounds = pc.min_max(atlas.column("metric")).as_py()
+        parameters = record.json("parameters")
+        low, high = parameters["metric_range"]
         return cls(
             record,
-            record.json("parameters"),
+            parameters,
             frozenset(site for site in atlas.column("site").to_pylist() if site is not None),
-            (bounds["min"], bounds["max"]),
+            (low, high),
             record.json("configuration")["anchor"] is not None,
         )
 

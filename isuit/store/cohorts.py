@@ -9,6 +9,7 @@ from datetime import datetime
 import duckdb
 import pyarrow as pa
 
+from isuit import canonical
 from isuit.store.query import batches, first, insert, rows
 
 # The order of the canonical lines (DESIGN section 3): a null is an empty field and comes first, TAB sorts below every
@@ -82,8 +83,11 @@ def stored_outcomes(connection: duckdb.DuckDBPyConnection, cohort_hash: str) -> 
         f"WHERE cohort_hash = ? ORDER BY {CANONICAL_ORDER}"
     )
     for batch in batches(connection, query, [cohort_hash]):
-        times = batch.column("observed_at").cast(pa.timestamp("us", tz="UTC"))
-        yield batch.set_column(2, "observed_at", times)
+        columns = [
+            batch.column(field.name).cast(field.type) if field.name == "observed_at" else batch.column(field.name)
+            for field in canonical.SCHEMA
+        ]
+        yield pa.record_batch(columns, schema=canonical.SCHEMA)
 
 
 def insert_commitments(

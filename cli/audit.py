@@ -1,0 +1,103 @@
+"""What an auditor runs: verify, rederive, bundle."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .options import DEFAULT_STORE, DEFAULT_WAIT, Column, Fit, Json, Store, Timezone, Wait
+from .output import note, print_json, progress_bar
+
+
+def verify(
+    known_head: Annotated[
+        str | None, typer.Option("--known-head", help="A head you wrote down: proves that nothing since was rewritten.")
+    ] = None,
+    store: Store = DEFAULT_STORE,
+    wait: Wait = DEFAULT_WAIT,
+    json: Json = False,
+) -> None:
+    """Compute everything again from the tables and hold it against the log; exit 1 if anything disagrees."""
+    from isuit.service.checks import verify as check
+
+    with progress_bar(quiet=json) as progress:
+        report = check(store, known_head, wait, progress)
+    if json:
+        print_json(report.model_dump(mode="json"))
+    else:
+        for disagreement in report.disagreements:
+            print(f"{disagreement.table}: {disagreement.sentence}")
+        print(f"{report.log_length} events, log head {report.log_head}")
+        print(
+            f"{report.cohorts} cohorts ({report.complete_cohorts} complete), {report.fits} fits, "
+            f"{report.erased_leaves} erased leaves"
+        )
+        print("everything agrees" if report.ok else f"{len(report.disagreements)} disagreements")
+    if not report.ok:
+        raise typer.Exit(1)
+
+
+def rederive(
+    fit: Annotated[
+        str | None,
+        typer.Argument(metavar="[FIT]", help="A fit id or a cohort hash, or 8 digits of one.", show_default=False),
+    ] = None,
+    cohort: Annotated[
+        list[str] | None, typer.Option("--cohort", help="Your own copy of the cohort, instead of the stored one.")
+    ] = None,
+    bundle: Annotated[Path | None, typer.Option("--bundle", help="A bundle, instead of a store.")] = None,
+    column: Column = None,
+    timezone: Timezone = None,
+    store: Store = DEFAULT_STORE,
+    wait: Wait = DEFAULT_WAIT,
+    json: Json = False,
+) -> None:
+    """Fit again with the recorded configuration and compare: identical, equivalent, erased or diverged (exit 1)."""
+    from isuit.errors import InputError
+    from isuit.ingest import parse_mapping
+    from isuit.service import checks
+
+    if (fit is None) == (bundle is None):
+        raise InputError("name a fit of the store, or a bundle with --bundle, and not both")
+    columns = parse_mapping(column)
+    with progress_bar(quiet=json) as progress:
+        if bundle is not None:
+            report = checks.rederive_bundle(bundle, cohort, columns=columns, timezone=timezone, progress=progress)
+        else:
+            assert fit is not None
+            report = checks.rederive(
+                store, fit, cohort, columns=columns, timezone=timezone, wait=wait, progress=progress
+            )
+    if json:
+        print_json(report.model_dump(mode="json"))
+    else:
+        largest = "" if report.largest_difference is None else f", largest difference {report.largest_difference:.3g}"
+        print(f"{report.verdict}{largest}")
+        for sentence in report.notes:
+            note(f"note: {sentence}")
+    if report.verdict == "diverged":
+        raise typer.Exit(1)
+
+
+def bundle(
+    fit: Fit,
+    out: Annotated[Path, typer.Option("--out", help="A new directory for the bundle.")],
+    with_cohort: Annotated[
+        bool, typer.Option("--with-cohort", help="Also the canonical cohort: personal data leaves the store.")
+    ] = False,
+    store: Store = DEFAULT_STORE,
+    wait: Wait = DEFAULT_WAIT,
+    json: Json = False,
+) -> None:
+    """Write what an auditor takes away: the fit's record, its curves, the log, and on request the cohort."""
+    from isuit.service.checks import bundle as write
+
+    report = write(store, fit, out, with_cohort=with_cohort, wait=wait)
+    if json:
+        print_json(report.model_dump(mode="json"))
+        return
+    print(f"{len(report.files)} files in {out}\nlog head {report.log_head}")
+    if with_cohort:
+        note("note: the bundle holds personal data; erasure cannot reach it, so keep track of it")

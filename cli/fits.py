@@ -1,0 +1,320 @@
+"""Making fits and looking at them: init, fit, fits, show, score, atlas, trajectory, status."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from .options import DEFAULT_STORE, DEFAULT_WAIT, Column, Fit, Json, Store, Timezone, Wait
+from .output import note, print_json, progress_bar
+
+if TYPE_CHECKING:
+    from isuit.published import CurvePoint, FitRecord, FitSummary, Releasable
+
+
+def init(
+    policy: Annotated[
+        Path | None, typer.Option("--policy", help="JSON or YAML with the disclosure policy: k, lag_days, resolution.")
+    ] = None,
+    store: Store = DEFAULT_STORE,
+    wait: Wait = DEFAULT_WAIT,
+    json: Json = False,
+) -> None:
+    """Make a store with its own disclosure policy; other commands make one with the defaults."""
+    from isuit.service.history import init as make
+    from isuit.service.inputs import read_policy
+
+    created = make(store, read_policy(policy) if policy else None, wait)
+    if json:
+        print_json(created.model_dump(mode="json"))
+        return
+    print(f"store {created.store_id} in {store}")
+    print("policy: " + ", ".join(f"{name} {value}" for name, value in created.policy.items()))
+    print(f"log head {created.log_head}")
+
+
+def fit(
+    cohort: Annotated[
+        list[str], typer.Option("--cohort", help="A Parquet, CSV or Arrow file, a directory or a glob. Repeatable.")
+    ],
+    activity: Annotated[str, typer.Option("--activity", help="What the riders do.")] = "unspecified",
+    dimension: Annotated[str, typer.Option("--dimension", help="What the metric measures.")] = "metric",
+    anchor: Annotated[
+        Path | None,
+        typer.Option("--anchor", help="An expert's suitability curve: points as CSV or JSON, or a profile."),
+    ] = None,
+    sites: Annotated[
+        Path | None, typer.Option("--sites", help="CSV or Parquet with site, latitude and longitude.")
+    ] = None,
+    gate: Annotated[
+        Literal["strict", "core"], typer.Option("--gate", help="How the identification gate is read.")
+    ] = "core",
+    exposure: Annotated[
+        Literal["independent", "correlated"],
+        typer.Option("--exposure", help="Whether riders choose conditions by their skill."),
+    ] = "independent",
+    split: Annotated[
+        Literal["rider", "time", "occasion"], typer.Option("--split", help="How outcomes are held out.")
+    ] = "rider",
+    observed_until: Annotated[
+        datetime | None,
+        typer.Option(
+            "--observed-until", formats=["%Y-%m-%d"], help="The last day of observation, without observed_at."
+        ),
+    ] = None,
+    column: Column = None,
+    timezone: Timezone = None,
+    store: Store = DEFAULT_STORE,
+    wait: Wait = DEFAULT_WAIT,
+    json: Json = False,
+) -> None:
+    """Canonicalise, hash, gate and fit a cohort, and record the result."""
+    from isuit.domain import FitConfig
+    from isuit.ingest import parse_mapping
+    from isuit.service.fitting import fit as run
+    from isuit.service.history import show as detail
+    from isuit.service.inputs import checked_label, read_anchor, read_sites
+
+    config = FitConfig(
+        activity=checked_label(activity, "--activity"),
+        dimension=checked_label(dimension, "--dimension"),
+        gate=gate,
+        anchor=read_anchor(anchor, activity, dimension) if anchor else None,
+        exposure=exposure,
+        split=split,
+        observed_until=observed_until.date() if observed_until else None,
+    )
+    with progress_bar(quiet=json) as progress:
+        summary = run(
+            store,
+            cohort,
+            config,
+            columns=parse_mapping(column),
+            timezone=timezone,
+            sites=read_sites(sites) if sites else None,
+            wait=wait,
+            progress=progress,
+        )
+    if json:
+        print_json(summary.model_dump(mode="json"))
+        return
+    _print_summary(summary)
+    _print_sketch(detail(store, summary.fit_id, wait).curves)
+
+
+def _print_summary(summary: FitSummary) -> None:
+    print(f"cohort    {summary.cohort_hash}")
+    print(f"fit       {summary.fit_id} ({'recorded' if summary.recorded else 'confirmed: it was recorded before'})")
+    print(f"read      {summary.outcomes} outcomes, {summary.riders} riders, {summary.sites} sites")
+    gate = summary.identification
+    print(
+        f"gate      {'passed' if gate.ok else 'failed'} ({gate.reading}, core holds {gate.core_share:.0%} of outcomes)"
+    )
+    for shortfall in [*gate.shortfalls, *(summary.promotion.shortfalls if summary.promotion else [])]:
+        print(f"          {shortfall}")
+    print(f"kind      {summary.kind}" + ("" if summary.kind == "latent" else ": one curve for all, no skills"))
+    if summary.discrimination is not None:
+        error = "" if summary.discrimination_se is None else f" (standard error {summary.discrimination_se:.3f})"
+        print(f"discrimination {summary.discrimination:.3f}{error}")
+    if summary.held_out:
+        held = summary.held_out
+        print(
+            f"held out  Brier skill {held.brier_skill:+.3f} (standard error {held.brier_skill_se:.3f}) by {held.split}"
+        )
+    _print_releasable(summary.releasable)
+    for sentence in summary.notes:
+        note(f"note: {sentence}")
+    print(f"log head  {summary.log_head}")
+
+
+def _print_releasable(releasable: Releasable) -> None:
+    if releasable.ok:
+        print("release   this cohort can enter a public release")
+    else:
+        print("release   this cohort cannot enter a public release; missing: " + "; ".join(releasable.missing))
+
+
+def _print_sketch(curves: list[CurvePoint]) -> None:
+    from .sketch import sketch
+
+    shared = [point for point in curves if point.site is None] or curves
+    if not shared:
+        return
+    metric = [point.metric for point in shared]
+    if all(point.difficulty is not None for point in shared):
+        print(sketch(metric, [point.difficulty or 0.0 for point in shared], "difficulty", "skill sd"))
+    else:
+        print(sketch(metric, [point.suitability for point in shared], "suitability", "probability"))
+
+
+def _one_line(record: FitRecord) -> str:
+    a = "-" if record.discrimination is None else f"{record.discrimination:.3f}"
+    return (
+        f"{record.fit_id[:21]}  {record.cohort_hash[:21]}  {record.recorded_at:%Y-%m-%d %H:%M}  {record.kind:<12}  "
+        f"a {a:>6}  {record.activity}, {record.dimension}"
+    )
+
+
+def fits(store: Store = DEFAULT_STORE, wait: Wait = DEFAULT_WAIT, json: Json = False) -> None:
+    """List every fit, oldest first."""
+    from isuit.service.history import fits as listed
+
+    found = listed(store, wait)
+    if json:
+        print_json({"fits": [record.model_dump(mode="json") for record in found]})
+        return
+    for record in found:
+        print(_one_line(record))
+    note(f"{len(found)} fits")
+
+
+def show(
+    fit: Fit,
+    plot: Annotated[Path | None, typer.Option("--plot", help="Draw the curves into this PNG or SVG.")] = None,
+    store: Store = DEFAULT_STORE,
+    wait: Wait = DEFAULT_WAIT,
+    json: Json = False,
+) -> None:
+    """Show one fit: its record, its curves with bands, a picture."""
+    from isuit.service.history import curve_table
+    from isuit.service.history import show as detail
+
+    shown = detail(store, fit, wait)
+    if plot:
+        from isuit.service.pictures import plot_fit
+
+        plot_fit(shown.fit, curve_table(shown), plot)
+        note(f"wrote {plot}")
+    if json:
+        print_json(shown.model_dump(mode="json"))
+        return
+    print(_one_line(shown.fit))
+    print(f"fit      {shown.fit.fit_id}\ncohort   {shown.fit.cohort_hash}")
+    span = (
+        f"{shown.cohort.observed_from} to {shown.cohort.observed_until}" if shown.cohort.observed_from else "no times"
+    )
+    print(
+        f"         {shown.cohort.outcomes} outcomes, {shown.cohort.riders} riders, {shown.cohort.sites} sites, {span}"
+    )
+    for shortfall in shown.fit.identification.shortfalls:
+        print(f"gate     {shortfall}")
+    _print_releasable(shown.releasable)
+    _print_sketch(shown.curves)
+    for point in shown.curves:
+        band = "" if point.difficulty_se is None else f"± {1.96 * point.difficulty_se:.2f}"
+        level = "-" if point.difficulty is None else f"{point.difficulty:+.2f}"
+        print(f"{point.site or 'all':<20} {point.metric:10.4g} {level:>7} {band:<8} {point.suitability:6.3f}")
+
+
+def score(
+    fit: Fit,
+    metric: Annotated[float | None, typer.Option("--metric", help="The condition.")] = None,
+    skill: Annotated[
+        str | None, typer.Option("--skill", help="beginner, intermediate, expert, or a number in skill sds.")
+    ] = None,
+    site: Annotated[str | None, typer.Option("--site", help="A site of the fit; without it, the shared curve.")] = None,
+    conditions: Annotated[
+        Path | None, typer.Option("--conditions", help="A file with metric and, optionally, site and skill.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="Where the conditions go with their scores.")] = None,
+    store: Store = DEFAULT_STORE,
+    wait: Wait = DEFAULT_WAIT,
+    json: Json = False,
+) -> None:
+    """Suitability for a declared skill, with its 95 % band: of one condition, or of a file of them."""
+    from isuit.errors import InputError
+    from isuit.service import scoring
+
+    if conditions is not None:
+        if out is None or metric is not None:
+            raise InputError("--conditions needs --out for the scores, and no --metric")
+        rows = scoring.score_file(store, fit, conditions, out, skill, wait)
+        if json:
+            print_json({"rows": rows, "out": str(out)})
+        else:
+            note(f"scored {rows} conditions into {out}")
+        return
+    if metric is None:
+        raise InputError("give a condition with --metric, or a file of them with --conditions and --out")
+    report = scoring.score(store, fit, metric, skill, site, wait)
+    if json:
+        print_json(report.model_dump(mode="json"))
+        return
+    band = "" if report.lower is None or report.upper is None else f" (95 %: {report.lower:.3f} to {report.upper:.3f})"
+    print(f"{report.suitability:.3f}{band}")
+    for sentence in report.notes:
+        note(f"note: {sentence}")
+
+
+def atlas(
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", help="Write all points as .parquet, .arrow or .csv; in-house, not a release."),
+    ] = None,
+    store: Store = DEFAULT_STORE,
+    wait: Wait = DEFAULT_WAIT,
+    json: Json = False,
+) -> None:
+    """The current difficulty over activities, dimensions and sites: the newest fit of each. In-house, not a release."""
+    from isuit.service.history import atlas as current
+    from isuit.service.history import atlas_points
+    from isuit.service.tables import write_table
+
+    table = current(store, wait)
+    if out:
+        write_table(table, out)
+        note(f"wrote {table.num_rows} points to {out}; in-house: `isuit export-atlas` makes what can be published")
+    if json:
+        print_json({"points": [point.model_dump(mode="json") for point in atlas_points(table)]})
+        return
+    seen: dict[tuple[str, str, str | None], list[float | None]] = {}
+    for point in atlas_points(table):
+        seen.setdefault((point.activity, point.dimension, point.site), []).append(point.difficulty)
+    for (activity, dimension, site), values in seen.items():
+        known = [value for value in values if value is not None]
+        level = f"{min(known):+.2f} to {max(known):+.2f}" if known else "no difficulty"
+        print(f"{activity}, {dimension}, {site or 'all sites'}: {level}")
+
+
+def trajectory(
+    rider: Annotated[
+        str, typer.Argument(metavar="RIDER", help="The rider's ID, as in the cohorts.", show_default=False)
+    ],
+    store: Store = DEFAULT_STORE,
+    wait: Wait = DEFAULT_WAIT,
+    json: Json = False,
+) -> None:
+    """A rider's skill over successive cohorts, linked to one scale, with drift flagged."""
+    from isuit.service.trajectory import trajectory as followed
+
+    found = followed(store, rider, wait)
+    if json:
+        print_json(found.model_dump(mode="json"))
+        return
+    for point in found.points:
+        span = (
+            f"{point.observed_from:%Y-%m-%d} to {point.observed_until:%Y-%m-%d}" if point.observed_from else "no times"
+        )
+        linked = "-" if point.linked_mean is None else f"{point.linked_mean:+.2f} ± {1.96 * (point.linked_sd or 0):.2f}"
+        print(
+            f"{point.activity}, {point.dimension}  {span}  "
+            f"skill {point.skill_mean:+.2f} ± {1.96 * point.skill_sd:.2f}  "
+            f"linked {linked}{'  DRIFT' if point.drift else ''}{'' if point.usable else '  (too few outcomes to use)'}"
+        )
+        if point.note:
+            print(f"    {point.note}")
+
+
+def status(store: Store = DEFAULT_STORE, wait: Wait = DEFAULT_WAIT, json: Json = False) -> None:
+    """What is in the store, its policy and the head of its log."""
+    from isuit.service.history import status as current
+
+    found = current(store, wait).model_dump(mode="json")
+    if json:
+        print_json(found)
+        return
+    for name, value in found.items():
+        print(f"{name.replace('_', ' '):<13} {value}")
