@@ -154,10 +154,10 @@ def _union(connection: duckdb.DuckDBPyConnection, fits: list[FitRecord], before:
             WITH sited AS (
                 SELECT cohort_hash, count(site) > 0 AS sited FROM personal.outcomes GROUP BY cohort_hash
             ), counted AS (
-                SELECT rider, site, sited AND site IS NULL AS nowhere, observed_at, metric, outcome, declared,
-                    count(*) AS times
+                SELECT cohort_hash, rider, site, sited AND site IS NULL AS nowhere, observed_at, metric, outcome,
+                    declared, count(*) AS times
                 FROM personal.outcomes JOIN chosen USING (cohort_hash) JOIN sited USING (cohort_hash)
-                GROUP BY ALL, cohort_hash
+                GROUP BY ALL
             )
             SELECT rider, site, nowhere, metric, outcome, max(times) AS times,
                 coalesce(bool_or(CASE WHEN observed_at IS NULL THEN declared < ?::DATE ELSE observed_at < ? END), false)

@@ -9,13 +9,11 @@ from __future__ import annotations
 import unicodedata
 
 # After folding, and without the punctuation around them. A numeral is never one: platforms do start at rider 0.
-PLACEHOLDERS = frozenset(
-    """
-    -1 #n/a anon anonym anonymous anonymised anonymized blank default deleted deleted-user deleted_user dummy empty
-    guest missing n.a n/a n\\a na nan nil no_name noname no-name none not-available not_available null nobody other
-    placeholder removed tba tbd test undefined unidentified unknown unknown-user unknown_user unspecified user void
-    """.split()
-) | {"not available", "no name", "unknown user", "unknown rider", "deleted user", "not applicable"}
+PLACEHOLDERS = {"-1", "n.a", "n/a", "n\\a", "na", "nan", "nil", "none", "null", "void", "tba", "tbd", "empty", "blank"}
+PLACEHOLDERS |= {"missing", "unknown", "unknown user", "unknown rider", "undefined", "unidentified", "unspecified"}
+PLACEHOLDERS |= {"not available", "not applicable", "anon", "anonym", "anonymous", "anonymised", "anonymized", "nobody"}
+PLACEHOLDERS |= {"noname", "no name", "default", "deleted", "deleted user", "removed", "dummy", "guest", "other"}
+PLACEHOLDERS |= {"placeholder", "test", "user"}
 _AROUND = " \t.,;:!?-_*#/\\|()[]{}<>'\"`~=+"
 
 
@@ -28,4 +26,6 @@ def fold(rider: str) -> str:
 
 def is_placeholder(folded: str) -> bool:
     """Whether a folded ID stands for nobody in particular."""
-    return folded in PLACEHOLDERS or folded.strip(_AROUND) in PLACEHOLDERS or not any(map(str.isalnum, folded))
+    words = " ".join(folded.replace("_", " ").replace("-", " ").split())
+    found = {folded, folded.strip(_AROUND), words, words.strip(_AROUND)}
+    return bool(found & PLACEHOLDERS) or not any(map(str.isalnum, folded))

@@ -61,8 +61,8 @@ def largest_influence(curves: CellCurves, released: NDArray[np.bool_], policy: P
         solution = leaving.without(rider)
         for cell in touched.tolist():
             # Without a solution everything hangs on this rider.
-            change = np.inf if solution is None else np.abs(points.at(*solution, cell) - points.published[cell])
-            moved[cell] = np.maximum(moved[cell], change)
+            by = np.inf if solution is None else np.abs(points.at(*solution, cell) - points.published[cell])
+            moved[cell] = np.maximum(moved[cell], by)
     return np.where(released, moved, 0.0)
 
 

@@ -19,6 +19,7 @@ from isuit.governance import carrying, screening
 from isuit.governance.bins import Bins
 from isuit.governance.carrying import Fate, Key, Released, fingerprints
 from isuit.governance.cell_curves import CellCurves, Unfit, comparable, fit_cells
+from isuit.governance.cells import cell_of
 from isuit.governance.dates import cut_off
 from isuit.governance.eligibility import Eligible, Topic, eligible, topics
 from isuit.governance.identities import fold
@@ -155,9 +156,7 @@ def _fresh(
     return made
 
 
-def fit_until_nothing_is_refused(
-    placed: Placed, policy: Policy, fit: FitRecord, reasons: Reasons
-) -> CellCurves | None:
+def fit_until_nothing_is_refused(placed: Placed, policy: Policy, fit: FitRecord, reasons: Reasons) -> CellCurves | None:
     """Fit what is left; points that one rider moves too far leave with their outcomes, and the rest is fitted again."""
     config = recorded_config(fit)
     left: Placed | None = placed
@@ -226,7 +225,7 @@ def _then(
     source: Source, topic: Topic, before: Mapping[Key, Released], series: Series
 ) -> dict[str, carrying.Fingerprints]:
     """The outcomes of today's riders as they were in each release that computed one of these rows."""
-    found = {}
+    found: dict[str, carrying.Fingerprints] = {}
     by_id = {release.release_id: release for release in series.releases}
     for name in {released.record.computed_in for released in before.values()}:
         release = by_id[name]
@@ -271,5 +270,5 @@ def _explain(source: Source, fits: list[FitRecord], found: Eligible, policy: Pol
 def _cells(source: Source, found: Eligible, policy: Policy) -> set[str]:
     """The cells in which any eligible outcome lies."""
     used = {found.outcomes.places[place] for place in np.unique(found.outcomes.place).tolist() if place >= 0}
-    names = {screening.cell_of(site, source.sites, policy.resolution) for site in used}
+    names = {cell_of(site, source.sites, policy.resolution) for site in used}
     return {name for name in names if name is not None}

@@ -90,9 +90,11 @@ def _geoparquet(rows: list[dict[str, Any]], metadata: str) -> bytes:
         column["bbox"] = [min(west), min(south), max(east), max(north)]
     geo = {"version": GEO_VERSION, "primary_column": "geometry", "columns": {"geometry": column}}
     footer = {b"geo": json.dumps(geo).encode(), METADATA_KEY: metadata.encode()}
-    table = pa.table(columns).replace_schema_metadata(footer)
+    table = pa.table(columns)
     sink = pa.BufferOutputStream()
-    pq.write_table(table, sink, compression="zstd", store_schema=False)
+    with pq.ParquetWriter(sink, table.schema, compression="zstd", store_schema=False) as writer:
+        writer.write_table(table)
+        writer.add_key_value_metadata(footer)
     return bytes(sink.getvalue())
 
 
@@ -217,8 +219,8 @@ def _read_geojson(path: Path) -> ReadRelease:
 def _read_geoparquet(path: Path) -> ReadRelease:
     if not path.exists():
         raise FileNotFoundError(path)
-    table = pq.read_table(path)
-    footer = table.schema.metadata or {}
+    file = pq.ParquetFile(path)
+    table, footer = file.read(), file.metadata.metadata or {}
     outlines = table.column("geometry").to_pylist()
     rows = table.drop_columns(["geometry"]).to_pylist()
     for row, geometry in zip(rows, outlines, strict=True):

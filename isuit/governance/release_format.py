@@ -18,8 +18,8 @@ from pydantic import BaseModel, ConfigDict, Field
 FORMAT = "isuit-atlas/1"
 LICENCE = "CC-BY-4.0"
 IDENTIFICATION = (
-    "P(success) = sigmoid(discrimination * (skill - difficulty)); skill has mean 0 and variance 1 over the contributing "
-    "riders, N(0, 1) where one cell is released"
+    "P(success) = sigmoid(discrimination * (skill - difficulty)); skill has mean 0 and variance 1 over the "
+    "contributing riders, N(0, 1) where one cell is released"
 )
 DIFFICULTY_UNITS = "standard deviations of skill in the population"
 JOIN = (
@@ -134,11 +134,23 @@ class ReleaseCheck(Document):
     problems: list[str]
 
 
+class ReleaseRederivation(Document):
+    """`isuit rederive RELEASE`, inside the store."""
+
+    release: str
+    verdict: Literal["identical", "equivalent", "erased", "diverged"]
+    largest_difference: float | None = Field(description="Null where the two do not have the same rows.")
+    rows: int
+    rows_again: int
+    notes: list[str]
+
+
 SCHEMAS: dict[str, type[BaseModel]] = {
     "release-row": ReleaseRow,
     "release-metadata": ReleaseMetadata,
     "export-atlas": ExportReport,
     "check-release": ReleaseCheck,
+    "rederive-release": ReleaseRederivation,
 }
 
 
@@ -195,5 +207,3 @@ def described(dimension: str) -> tuple[str | None, str | None]:
         if name.endswith(f"_{suffix}"):
             return _STANDARD_NAMES.get(name.removesuffix(f"_{suffix}")), units
     return _STANDARD_NAMES.get(name), None
-
-

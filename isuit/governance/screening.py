@@ -1,9 +1,9 @@
 """Step 3: suppress, before anything is fitted. What is dropped here cannot reach a number that is published.
 
-    riders of a cell          the union over its sites, each once
-    thin bins, thin cells     fewer than k riders: dropped with all their outcomes
-    weight                    a rider weighs at most the cap in a bin of a cell, copies of a line weigh nothing more
-    dominance                 a cell that one or two riders weigh too much in is refused
+riders of a cell          the union over its sites, each once
+thin bins, thin cells     fewer than k riders: dropped with all their outcomes
+weight                    a rider weighs at most the cap in a bin of a cell, copies of a line weigh nothing more
+dominance                 a cell that one or two riders weigh too much in is refused
 """
 
 from __future__ import annotations
@@ -146,21 +146,20 @@ def refuse_dominated(placed: Placed, policy: Policy, reasons: Reasons) -> Placed
     weight = weights(placed, policy)
     riders = len(placed.outcomes.riders)
     key, group = np.unique(placed.cell * riders + placed.outcomes.rider, return_inverse=True)
-    by_rider, cell = np.bincount(group, weight), key // riders
+    by_rider: FloatArray = np.bincount(group, weights=weight).astype(np.float64)
+    cell = key // riders
     falling = np.lexsort((-by_rider, cell))
     # k is at least two: every cell that is left has a second rider.
     first = np.searchsorted(cell[falling], np.arange(len(placed.cells)))
     heaviest, second = by_rider[falling[first]], by_rider[falling[first + 1]]
-    refused = is_dominated(heaviest, second, np.bincount(cell, by_rider), policy)
+    refused = is_dominated(heaviest, second, np.bincount(cell, weights=by_rider).astype(np.float64), policy)
     for code in np.flatnonzero(refused).tolist():
         reasons.add(placed.cells[code], "one or two riders dominate it: more outcomes of others are needed")
     rows = ~refused[placed.cell]
     return placed.of_rows(rows) if rows.any() else None
 
 
-def is_dominated(
-    heaviest: FloatArray, second: FloatArray, total: FloatArray, policy: Policy
-) -> NDArray[np.bool_]:
+def is_dominated(heaviest: FloatArray, second: FloatArray, total: FloatArray, policy: Policy) -> NDArray[np.bool_]:
     """By cell, from the weights of its two heaviest riders and of all."""
     one, two = heaviest > policy.largest_share * total, heaviest + second > policy.largest_two_share * total
     return np.asarray(one | two)

@@ -20,7 +20,7 @@ import duckdb
 
 from isuit import __version__
 from isuit.audit.log import append_event, log_head
-from isuit.errors import InputError, NotFound, PolicyRefusal
+from isuit.errors import InputError, PolicyRefusal
 from isuit.governance import dates
 from isuit.governance.bins import Bins
 from isuit.governance.eligibility import Topic
@@ -72,7 +72,7 @@ def export_atlas(
             notes = ["this release was made before; its rows are written again as they were published"]
             return Exported(_report(store, known, path, kind, None, notes), notes)
         _refuse_date(day, releases)
-        draft = make_release(_source(store), day, _series(policy, releases))
+        draft = make_release(source_of(store), day, _series(policy, releases))
         explanation = _explained(draft)
         if not draft.rows:
             raise PolicyRefusal(_nothing_qualifies(explanation))
@@ -92,7 +92,7 @@ def check_release(path: Path) -> ReleaseCheck:
     return check_file(path)
 
 
-def _source(store: Store, as_of: datetime | None = None) -> Source:
+def source_of(store: Store, as_of: datetime | None = None) -> Source:
     opted_out = OptedOut.of(store)
 
     def has(rider: str) -> bool:
@@ -110,7 +110,7 @@ def _policy(store: Store, releases: list[ReleaseRecord], options: Mapping[str, A
     tightened = policy.tightened(options)
     if not releases:
         return tightened
-    series = policy_of(json.loads(releases[0].policy)["policy"])
+    series = _policy_of(releases[0])
     other = [name for name, value in options.items() if value is not None and value != getattr(series, name)]
     if other:
         values = ", ".join(f"{name} {getattr(series, name)}" for name in other)
@@ -119,6 +119,10 @@ def _policy(store: Store, releases: list[ReleaseRecord], options: Mapping[str, A
             "first, would single riders out; leave the option out."
         )
     return series
+
+
+def _policy_of(record: ReleaseRecord) -> Policy:
+    return policy_of(json.loads(record.policy)["policy"])
 
 
 def _refuse_date(day: date, releases: list[ReleaseRecord]) -> None:
@@ -138,6 +142,11 @@ def _series(policy: Policy, releases: list[ReleaseRecord]) -> Series:
             topic = Topic(entry["activity"], entry["dimension"])
             bins.setdefault(topic, Bins(entry["first"], entry["number"], entry["width"]))
     return Series(policy, bins, tuple(releases))
+
+
+def series_before(record: ReleaseRecord, earlier: list[ReleaseRecord]) -> Series:
+    """The series as it was when a release was made."""
+    return _series(_policy_of(record), earlier)
 
 
 def _record(draft: Draft, day: date, policy: Policy) -> tuple[ReleaseRecord, list[str]]:
@@ -211,7 +220,7 @@ def _write(content: Mapping[Path, bytes], record: Callable[[], None]) -> None:
         try:
             for path, data in content.items():
                 handle, temporary = tempfile.mkstemp(prefix=".atlas-", dir=path.parent)
-                cleanup.callback(lambda name=temporary: Path(name).unlink(missing_ok=True))
+                cleanup.callback(Path(temporary).unlink, missing_ok=True)
                 with os.fdopen(handle, "wb") as file:
                     file.write(data)
                 os.chmod(temporary, 0o644)  # a release is public
@@ -252,7 +261,7 @@ def _report(
 
 def _explained(draft: Draft) -> list[str]:
     """Every reason, one line each, with its topic."""
-    found = []
+    found: list[str] = []
     for topic, reasons in draft.reasons.items():
         name = f"{topic.activity}, {topic.dimension}"
         found.extend(f"{name}: {note}" for note in reasons.notes)
@@ -266,12 +275,3 @@ def _nothing_qualifies(explanation: list[str]) -> str:
         return "nothing was released and nothing written: the store has no fit yet; run `isuit fit` first."
     reasons = "\n".join(f"  {line}" for line in explanation)
     return f"no cell qualifies for a release, and nothing was written or recorded:\n{reasons}"
-
-
-def find_release_day(store_path: Path, reference: str, wait: float = DEFAULT_WAIT) -> date:
-    """The date of the release that a reference names."""
-    day = dates.read_date(reference)
-    with open_store(store_path, wait=wait) as store:
-        if all(record.release_date != day for record in release_records(store.connection)):
-            raise NotFound("the store has no release of that date; `isuit status` says how many it has.")
-    return day

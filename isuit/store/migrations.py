@@ -170,7 +170,6 @@ CREATE TABLE personal.suppressed (
 """
 
 
-
 def release_bins(connection: Connection) -> None:
     """How many riders a released row had when it was computed: departures are counted without keeping who departed."""
     connection.execute(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from datetime import date, datetime
 
@@ -93,7 +93,7 @@ def insert_release(
 
 
 def _insert(
-    connection: duckdb.DuckDBPyConnection, table: str, columns: tuple[str, ...], found: list[tuple[object, ...]]
+    connection: duckdb.DuckDBPyConnection, table: str, columns: tuple[str, ...], found: Sequence[tuple[object, ...]]
 ) -> None:
     if found:
         insert(connection, table, pa.table(dict(zip(columns, map(list, zip(*found, strict=True)), strict=True))))
