@@ -14,6 +14,7 @@ from datetime import date, datetime
 import duckdb
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from isuit.domain import FloatArray, IntArray
 from isuit.governance.identities import fold, is_placeholder
@@ -45,7 +46,7 @@ class Outcomes:
     outcome: IntArray
     times: IntArray  # how often the line counts
 
-    def of_rows(self, chosen: IntArray | np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Outcomes:
+    def of_rows(self, chosen: NDArray[np.bool_]) -> Outcomes:
         """Some of the lines; riders without a line are no longer there."""
         rider = self.rider[chosen]
         present, code = np.unique(rider, return_inverse=True)
@@ -109,15 +110,16 @@ def eligible(
     row_name = encoded.indices.to_numpy().astype(np.int64)
     rows = (kept & ~gone)[row_name] if names else np.zeros(0, dtype=bool)
     place, places = _places(old)
+    lines = _merged(old, code[row_name], place, rows)
     outcomes = Outcomes(
         tuple(riders),
         tuple(tuple(sorted(found)) for found in spellings),
-        code[row_name][rows],
-        place[rows],
+        lines["rider"].to_numpy(),
+        lines["place"].to_numpy(),
         places,
-        old.column("metric").to_numpy()[rows],
-        old.column("outcome").to_numpy().astype(np.int64)[rows],
-        old.column("times").to_numpy().astype(np.int64)[rows],
+        lines["metric"].to_numpy(),
+        lines["outcome"].to_numpy().astype(np.int64),
+        lines["times_max"].to_numpy().astype(np.int64),
     )
     return Eligible(
         outcomes,
@@ -127,6 +129,15 @@ def eligible(
         placeholders=int(np.count_nonzero(~kept[row_name])),
         opted_out=int(np.count_nonzero(gone[row_name])),
     )
+
+
+def _merged(table: pa.Table, rider: IntArray, place: IntArray, rows: NDArray[np.bool_]) -> pa.Table:
+    """The lines of folded riders: the same line under two spellings is one."""
+    columns = {"rider": rider[rows], "place": place[rows]}
+    chosen = table.filter(pa.array(rows)).select(["observed_at", "metric", "outcome", "times"])
+    keys = ["rider", "place", "observed_at", "metric", "outcome"]
+    lines = pa.table({**columns, **{name: chosen.column(name) for name in chosen.column_names}})
+    return lines.group_by(keys).aggregate([("times", "max")]).sort_by([(key, "ascending") for key in keys])
 
 
 def counts_as_rider(folded: str) -> bool:
@@ -159,7 +170,7 @@ def _union(connection: duckdb.DuckDBPyConnection, fits: list[FitRecord], before:
                 FROM personal.outcomes JOIN chosen USING (cohort_hash) JOIN sited USING (cohort_hash)
                 GROUP BY ALL
             )
-            SELECT rider, site, nowhere, metric, outcome, max(times) AS times,
+            SELECT rider, site, nowhere, observed_at, metric, outcome, max(times) AS times,
                 coalesce(bool_or(CASE WHEN observed_at IS NULL THEN declared < ?::DATE ELSE observed_at < ? END), false)
                     AS old,
                 observed_at IS NULL AND max(declared) IS NULL AS undeclared

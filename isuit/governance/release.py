@@ -91,8 +91,13 @@ def make_release(source: Source, day: date, series: Series) -> Draft:
         _release_topic(source, day, series, topic, fits, before.pop(topic, {}), draft)
     # A topic whose fits are gone has no live riders.
     draft.withdrawn += sum(len(rows) for rows in before.values())
-    draft.rows.sort(key=lambda row: row.key)
+    draft.rows = in_order(draft.rows)
     return draft
+
+
+def in_order(rows: list[ReleaseRow]) -> list[ReleaseRow]:
+    """By what rows are about: the order in which they came about tells which were carried forward."""
+    return sorted(rows, key=lambda row: row.key)
 
 
 def _release_topic(

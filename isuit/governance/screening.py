@@ -82,7 +82,7 @@ def place(
     code_of = {name: code for code, name in enumerate(cells)}
     lookup = np.array([-1 if name is None else code_of[name] for name in names] + [-1], dtype=np.int64)
     cell = lookup[outcomes.place]  # NOWHERE, which is -1, picks the last
-    riders = distinct_riders(cell, outcomes.rider, len(cells))
+    riders = distinct_riders(cell, outcomes, len(cells))
     for code in np.flatnonzero(riders < policy.k).tolist():
         reasons.add(cells[code], _few(policy))
     rows = (cell >= 0) & np.append(riders >= policy.k, False)[cell]
@@ -101,21 +101,20 @@ def place(
 def suppress_thin(placed: Placed, policy: Policy, reasons: Reasons) -> Placed | None:
     """Drop every (cell, bin) with fewer than k riders, then every cell with fewer than k."""
     number = len(placed.cells) * placed.bins.number
-    enough = bins_with_enough(distinct_riders(placed.pair, placed.outcomes.rider, number), policy)
+    enough = bins_with_enough(distinct_riders(placed.pair, placed.outcomes, number), policy)
     rows = enough[placed.pair]
-    riders = distinct_riders(placed.cell[rows], placed.outcomes.rider[rows], len(placed.cells))
+    riders = distinct_riders(np.where(rows, placed.cell, -1), placed.outcomes, len(placed.cells))
     for code in np.flatnonzero(riders < policy.k).tolist():
         reasons.add(placed.cells[code], f"{_few(policy)} in every bin of the metric")
     rows &= (riders >= policy.k)[placed.cell]
     return placed.of_rows(rows) if rows.any() else None
 
 
-def distinct_riders(group: IntArray, rider: IntArray, groups: int) -> IntArray:
-    """How many riders each group has, each counted once; rows outside any group have a negative code."""
-    inside = group >= 0
-    width = int(rider.max(initial=0)) + 1
-    pairs = np.unique(group[inside] * width + rider[inside])
-    return np.bincount(pairs // width, minlength=groups)
+def distinct_riders(group: IntArray, outcomes: Outcomes, groups: int) -> IntArray:
+    """How many riders each group has, each once whatever sites they visited; negative codes are in no group."""
+    inside, riders = group >= 0, max(len(outcomes.riders), 1)
+    pairs = np.unique(group[inside] * riders + outcomes.rider[inside])
+    return np.bincount(pairs // riders, minlength=groups)
 
 
 def bins_with_enough(riders: IntArray, policy: Policy) -> NDArray[np.bool_]:
@@ -129,11 +128,15 @@ def weights(placed: Placed, policy: Policy) -> FloatArray:
     """
     key = placed.pair * len(placed.outcomes.riders) + placed.outcomes.rider
     _, group = np.unique(key, return_inverse=True)
-    lines = np.bincount(group)
     outcomes = np.bincount(group, weights=placed.outcomes.times)
-    total = capped(lines.astype(np.float64), policy)
+    total = capped(distinct_lines(group, placed.outcomes.times), policy)
     weight = placed.outcomes.times * (total / outcomes)[group]
     return np.maximum(np.rint(weight * _WEIGHT_STEPS), 1.0) / _WEIGHT_STEPS
+
+
+def distinct_lines(group: IntArray, times: IntArray) -> FloatArray:
+    """By group, how many lines it has; how often each of them is repeated (`times`) does not matter."""
+    return np.bincount(group, minlength=0).astype(np.float64)
 
 
 def capped(lines: FloatArray, policy: Policy) -> FloatArray:

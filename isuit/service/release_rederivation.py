@@ -6,8 +6,10 @@ later are left out; riders who were erased since are gone, and with them the row
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+from isuit.audit.rederivation import Verdict
 from isuit.errors import NotFound
 from isuit.governance import dates
 from isuit.governance.release import make_release
@@ -38,11 +40,14 @@ def rederive_release(store_path: Path, reference: str, wait: float = DEFAULT_WAI
         again = draft.rows
     recorded = [ReleaseRow.model_validate_json(line) for line in lines]
     differences = _differences(recorded, again)
+    # A value that lies on the border between two steps can fall to either side on another processor.
+    step = json.loads(record.policy)["policy"]["rounding"] + 1e-9
+    verdict: Verdict
     if [row.line() for row in again] == lines:
         verdict = "identical"
     elif erased:
         verdict = "erased"
-    elif differences is not None and all(change <= step + 1e-9 for change, step in differences):
+    elif differences is not None and all(change <= step for change in differences):
         verdict = "equivalent"
     else:
         verdict = "diverged"
@@ -50,15 +55,15 @@ def rederive_release(store_path: Path, reference: str, wait: float = DEFAULT_WAI
     return ReleaseRederivation(
         release=record.release_id,
         verdict=verdict,
-        largest_difference=None if differences is None else max((change for change, _ in differences), default=0.0),
+        largest_difference=None if differences is None else max(differences, default=0.0),
         rows=len(lines),
         rows_again=len(again),
         notes=notes,
     )
 
 
-def _differences(before: list[ReleaseRow], after: list[ReleaseRow]) -> list[tuple[float, float]] | None:
-    """Each numeric difference with the rounding step it may have fallen across; None where rows or words differ."""
+def _differences(before: list[ReleaseRow], after: list[ReleaseRow]) -> list[float] | None:
+    """Each numeric difference; None where rows or words differ."""
     if [row.key for row in before] != [row.key for row in after]:
         return None
     found = []
@@ -70,5 +75,5 @@ def _differences(before: list[ReleaseRow], after: list[ReleaseRow]) -> list[tupl
             if (one is None) != (two is None):
                 return None
             if one is not None:
-                found.append((abs(one - two), 0.25))
+                found.append(abs(one - two))
     return found

@@ -65,7 +65,7 @@ def export_atlas(
         policy = _policy(store, releases, options or {})
         day = dates.first_of_quarter(dates.today()) if release is None else release
         path = Path(f"atlas-{day.isoformat()}.{EXTENSIONS[kind]}") if out is None else out
-        known = next((record for record in releases if record.release_date == day), None)
+        known = published_on(day, releases)
         if known is not None:
             lines = release_lines(store.connection, known.release_id)
             _write(files(path, kind, lines, known.metadata), lambda: None)
@@ -111,7 +111,7 @@ def _policy(store: Store, releases: list[ReleaseRecord], options: Mapping[str, A
     if not releases:
         return tightened
     series = _policy_of(releases[0])
-    other = [name for name, value in options.items() if value is not None and value != getattr(series, name)]
+    other = other_than(series, options)
     if other:
         values = ", ".join(f"{name} {getattr(series, name)}" for name in other)
         raise PolicyRefusal(
@@ -119,6 +119,16 @@ def _policy(store: Store, releases: list[ReleaseRecord], options: Mapping[str, A
             "first, would single riders out; leave the option out."
         )
     return series
+
+
+def other_than(series: Policy, options: Mapping[str, Any]) -> list[str]:
+    """The options that would begin a second series."""
+    return [name for name, value in options.items() if value is not None and value != getattr(series, name)]
+
+
+def published_on(day: date, releases: list[ReleaseRecord]) -> ReleaseRecord | None:
+    """The release of a date, which is never made twice."""
+    return next((record for record in releases if record.release_date == day), None)
 
 
 def _policy_of(record: ReleaseRecord) -> Policy:
