@@ -8,7 +8,7 @@ import typer
 
 from isuit.errors import IsuitError
 
-from . import audit, cohorts, demo, fits, releases
+from . import audit, cohorts, demo, fits, releases, riders
 
 app = typer.Typer(
     name="isuit",
@@ -39,6 +39,10 @@ app.command("rederive")(audit.rederive)
 app.command("bundle")(audit.bundle)
 app.command("export-atlas")(releases.export_atlas)
 app.command("check-release")(releases.check_release)
+app.command("delete-rider", context_settings=riders.ANY_ID)(riders.delete_rider)
+app.command("show-rider", context_settings=riders.ANY_ID)(riders.show_rider)
+app.command("reinstate", context_settings=riders.ANY_ID)(riders.reinstate)
+app.command("pseudonymise")(riders.pseudonymise)
 
 
 def main() -> None:

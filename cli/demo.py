@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from .options import Json
-from .output import print_json
+from .output import print_json, progress_bar
 
 
 def latent_demo(
@@ -28,11 +28,9 @@ def latent_demo(
     from isuit.experiment.report import markdown
     from isuit.experiment.run import run
 
-    from .output import progress
-
     truth = Truth(riders, outcomes, discrimination, optimum, width, floor)
-    with progress("cohorts", replicates) as tick:
-        stats = run(out, truth, seed, replicates, tick)
+    with progress_bar(quiet=json) as progress:
+        stats = run(out, truth, seed, replicates, progress)
     if json:
         print_json(stats)
         return

@@ -98,6 +98,8 @@ def fit(
             wait=wait,
             progress=progress,
         )
+    for sentence in summary.notes:
+        note(f"note: {sentence}")
     if json:
         print_json(summary.model_dump(mode="json"))
         return
@@ -125,8 +127,6 @@ def _print_summary(summary: FitSummary) -> None:
             f"held out  Brier skill {held.brier_skill:+.3f} (standard error {held.brier_skill_se:.3f}) by {held.split}"
         )
     _print_releasable(summary.releasable)
-    for sentence in summary.notes:
-        note(f"note: {sentence}")
     print(f"log head  {summary.log_head}")
 
 

@@ -39,18 +39,3 @@ def progress_bar(quiet: bool = False) -> Iterator[Callable[[str, float], None]]:
             bars.update(stages[stage], completed=share)
 
         yield report
-
-
-@contextmanager
-def progress(label: str, total: int) -> Iterator[Callable[[], None]]:
-    """A bar on a terminal, nothing elsewhere; yields what to call after each part."""
-    if total == 0 or not sys.stderr.isatty():
-        yield lambda: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(label, total=total)
-        yield lambda: bar.advance(task)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -112,10 +113,28 @@ def prefix_digits(text: str) -> str:
     return digits
 
 
+def as_numpy(array: pa.Array) -> NDArray[Any]:
+    """An array without nulls as numpy, read-only and without a copy."""
+    if not len(array):
+        return np.empty(0, array.type.to_pandas_dtype())
+    if pa.types.is_boolean(array.type):  # Arrow keeps bits
+        return np.from_dlpack(array.cast(pa.uint8())).view(np.bool_)
+    return np.from_dlpack(array)
+
+
+def as_arrow(values: NDArray[Any], type_: pa.DataType, missing: NDArray[np.bool_] | None = None) -> pa.Array:
+    """A contiguous numpy array as an Arrow array of a type of the same width, without a copy."""
+    validity, nulls = None, 0
+    if missing is not None and missing.any():
+        validity = pa.py_buffer(np.packbits(~missing, bitorder="little"))
+        nulls = int(np.count_nonzero(missing))
+    return pa.Array.from_buffers(type_, len(values), [validity, pa.py_buffer(values)], nulls)
+
+
 def _time_texts(times: pa.Array) -> pa.Array:
     """`YYYY-MM-DDTHH:MM:SS.ffffffZ`, null where there is no time."""
-    missing = times.is_null().to_numpy(zero_copy_only=False)
-    micros = times.cast(pa.timestamp("us", tz="UTC")).cast(pa.int64()).fill_null(0).to_numpy()
+    missing = as_numpy(times.is_null())
+    micros = as_numpy(times.cast(pa.timestamp("us", tz="UTC")).cast(pa.int64()).fill_null(0))
     text = np.empty(len(micros), _TIME)
     day = micros // DAY
     in_day = micros - day * DAY
@@ -126,37 +145,28 @@ def _time_texts(times: pa.Array) -> pa.Array:
     text["hour_minute"] = _HOURS_MINUTES[minute]
     text["second_milli"] = _SECONDS_MILLIS[milli]
     text["micro_z"] = _MICROS[in_minute - milli * 1000]
-    return _fixed(text, TIME_WIDTH, missing)
+    return as_arrow(text, pa.binary(TIME_WIDTH), missing)
 
 
 def _day_texts(day: NDArray[np.int64]) -> NDArray[np.void]:
-    """`YYYY-MM-DDT` of days since 1970: every day between the first and the last is written once."""
+    """`YYYY-MM-DDT` of days since 1970, each day written once."""
     if not day.size:
         return np.empty(0, "V11")
     first, last = int(day.min()), int(day.max())
-    if last - first > max(day.size, 100_000):  # a long, sparse span: write only the days that occur
-        days, index = np.unique(day, return_inverse=True)
-    else:
+    if last - first < day.size:  # writing every day of the span costs less than finding those that occur
         days, index = np.arange(first, last + 1), day - first
+    else:
+        days, index = np.unique(day, return_inverse=True)
     return _table(f"{text}T" for text in days.astype("datetime64[D]").astype(str))[index]
 
 
 def _tails(metric: pa.Array, outcome: pa.Array) -> pa.Array:
     """`metric TAB outcome LF`: adding 0.0 turns -0.0 into 0.0 and changes nothing else."""
-    bits = (metric.to_numpy(zero_copy_only=False) + 0.0).astype(">f8", order="C").view(">u2").reshape(-1, 4)
+    bits = (as_numpy(metric) + 0.0).astype(">f8", order="C").view(">u2").reshape(-1, 4)
     text = np.empty(len(bits), _TAIL)
     for word in range(4):
         text["metric"][:, word] = _FOUR_DIGITS[bits[:, word]]
     text["tab"] = ord("\t")
-    text["outcome"] = outcome.to_numpy(zero_copy_only=False) + ord("0")
+    text["outcome"] = as_numpy(outcome) + ord("0")
     text["newline"] = ord("\n")
-    return _fixed(text, _TAIL.itemsize, None)
-
-
-def _fixed(items: NDArray[np.void], width: int, missing: NDArray[np.bool_] | None) -> pa.Array:
-    """Equally wide items as an Arrow array of `binary(width)`, without a copy."""
-    validity, nulls = None, 0
-    if missing is not None and missing.any():
-        validity = pa.py_buffer(np.packbits(~missing, bitorder="little"))
-        nulls = int(missing.sum())
-    return pa.Array.from_buffers(pa.binary(width), len(items), [validity, pa.py_buffer(items)], nulls)
+    return as_arrow(text, pa.binary(_TAIL.itemsize))

@@ -5,16 +5,22 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from pydantic import BaseModel
-
 from isuit import published
-from isuit.governance import release_format
+from isuit.governance import receipt, release_format
+from isuit.published import Published
+from isuit.service import pseudonymising, riders
 
 # Every published schema by file name.
-SCHEMAS: dict[str, type[BaseModel]] = {**published.SCHEMAS, **release_format.SCHEMAS}
+SCHEMAS: dict[str, type[Published]] = {
+    **published.SCHEMAS,
+    **receipt.SCHEMAS,
+    **release_format.SCHEMAS,
+    **riders.SCHEMAS,
+    **pseudonymising.SCHEMAS,
+}
 
 
-def schema_text(name: str, model: type[BaseModel]) -> str:
+def schema_text(name: str, model: type[Published]) -> str:
     """A schema as published: JSON Schema 2020-12, as a reader of the JSON meets it."""
     schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": f"isuit/{name}"}
     return json.dumps(schema | model.model_json_schema(mode="serialization"), indent=2, ensure_ascii=False) + "\n"

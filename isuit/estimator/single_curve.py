@@ -12,7 +12,7 @@ from isuit.domain import FloatArray
 from isuit.errors import EstimationError
 
 from .design import Design
-from .smoothing import choose, precisions
+from .smoothing import choose, inverse_of, precisions
 
 TOLERANCE = 1e-9  # of the gradient, in standard errors
 
@@ -70,5 +70,5 @@ def fit_single_curve(
     eta = design.apply(beta)
     log_likelihood = float(-(successes @ np.logaddexp(0, eta)) - (trials - successes) @ np.logaddexp(0, -eta))
     penalty = 0.5 * float((ridge + floor) @ beta**2)
-    covariance = cho_solve(factor, np.eye(beta.size))
+    covariance = inverse_of(factor)
     return SingleCurve(beta, rho, covariance, log_likelihood, log_likelihood - penalty)

@@ -20,18 +20,19 @@ from isuit.domain import FloatArray, IntArray
 from isuit.errors import EstimationError
 
 from .quadrature import Curve, MarginalLikelihood, Nodes, Pass
-from .smoothing import choose, precisions
+from .smoothing import choose, inverse_of, precisions
 
 TOLERANCE = 1e-7  # of the gradient, in standard errors: sqrt(g' A^-1 g)
 NO_SKILL = 0.02  # a discrimination below this is none: skill would move no probability by more than 0.5 %
 _MOST_STEPS = 80
 _MOST_CHOICES = 25  # of the smoothing, before it is held as it is
+_SETTLED = 0.02  # change of a log precision below which the smoothing is held
 _CONTRACTION = 0.3  # a step must shrink the gradient by this, or the information is computed anew
 _LONG_STEP = 3.0  # standard errors; longer steps are checked against the likelihood
 _FEW_RIDERS = 400  # from here on, a fit of every eighth rider gives the start
 _THINNING = 8
 
-Progress = Callable[[str, float], None]
+Progress = Callable[[str, float], None]  # called with the name of a stage and the share of it that is done
 
 
 class CurveModel(Protocol):
@@ -93,13 +94,13 @@ def penalised(problem: Problem, phi: FloatArray, rho: FloatArray, log_likelihood
 def solve(problem: Problem, start: State, progress: Progress | None = None) -> Solution:
     """Newton steps to the maximum of the penalised marginal likelihood, smoothing chosen on the way."""
     riders = problem.likelihood.counts.riders
-    if riders >= _FEW_RIDERS:
+    if riders >= max(_FEW_RIDERS, _THINNING * start.phi.size):
         thin = slice(None, None, _THINNING)
         part = solve(problem.of_riders(thin), replace(start, centre=start.centre[thin]))
         if not part.no_skill:
             start = replace(start, phi=part.phi, rho=part.rho)
     state, information, norm_before = start, None, np.inf
-    choices, held, same = 0, False, False
+    choices, held, same, first = 0, False, False, 1.0
     for step in range(1, _MOST_STEPS + 1):
         nodes, at, curve = _pass(problem, state, 6 if step == 1 else 2, information=information is None)
         if information is None:
@@ -108,17 +109,20 @@ def solve(problem: Problem, start: State, progress: Progress | None = None) -> S
         if not held:
             rho = choose(information, information @ state.phi + at.gradient, problem.groups, state.rho)
             choices += 1
-            same = np.array_equal(rho, state.rho)
+            same = float(np.max(np.abs(rho - state.rho), initial=0.0)) <= _SETTLED
             state = replace(state, rho=rho)
         factor, gradient = _factor(problem, information, state, at)
         move = cho_solve(factor, gradient)
         norm = float(np.sqrt(max(gradient @ move, 0.0)))
         held = held or (same and norm < 1.0) or choices >= _MOST_CHOICES
         if progress is not None:
-            progress("gradient", norm)
+            # The gradient falls by orders of magnitude, so its logarithm tells how far the way still is.
+            first = max(first, norm)
+            progress("fit", float(np.clip(np.log(first / max(norm, TOLERANCE)) / np.log(first / TOLERANCE), 0, 1)))
         if held and norm < TOLERANCE:
             return _solution(problem, state, nodes, curve, norm, step)
-        if norm > _CONTRACTION * norm_before:
+        # While the smoothing still moves, so does the maximum: a gradient that stays is no sign of an old information.
+        if norm > _CONTRACTION * norm_before and (held or norm > 0.5):
             information = None
             state = replace(state, centre=nodes.centre)
             continue
@@ -206,7 +210,7 @@ def _solution(problem: Problem, state: State, nodes: Nodes, curve: Curve, norm: 
     a, _, population = split(problem, state.phi)
     at = problem.likelihood.evaluate(a, curve, population, nodes, information=True)
     factor, _ = _factor(problem, _information(problem, state, at), state, at)
-    covariance = cho_solve(factor, np.eye(state.phi.size))
+    covariance = inverse_of(factor)
     return Solution(state.phi, state.rho, nodes, at, curve, covariance, norm, steps, no_skill=False)
 
 

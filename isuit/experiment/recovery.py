@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from scipy.special import expit
 from isuit.domain import Estimate, FitConfig, FloatArray, IntArray, Observations
 from isuit.errors import EstimationError, InputError
 from isuit.estimator import fit, predict_held_out
-from isuit.estimator.solver import TOLERANCE
+from isuit.estimator.solver import TOLERANCE, Progress
 
 from .cohort import FIRST_REPLICATE_SEED, Truth, draw
 
@@ -123,12 +122,12 @@ def _quadratic_logistic(metric: FloatArray, outcome: IntArray, at: FloatArray) -
     return np.asarray(expit(columns(at) @ beta))
 
 
-def replicate(truth: Truth, replicates: int, tick: Callable[[], None] = lambda: None) -> list[dict[str, Any]]:
+def replicate(truth: Truth, replicates: int, progress: Progress) -> list[dict[str, Any]]:
     """The experiment over fresh cohorts with seeds 100, 101, ..."""
     results = []
     for seed in range(FIRST_REPLICATE_SEED, FIRST_REPLICATE_SEED + replicates):
         results.append(recover(truth, seed)[0])
-        tick()
+        progress("cohorts", len(results) / replicates)
     return results
 
 

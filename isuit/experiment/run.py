@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from isuit.errors import InputError
+from isuit.estimator.solver import Progress
 
 from .cohort import REFERENCE_SEED, Truth
 from .recovery import recover, replicate, summarise
@@ -17,13 +17,17 @@ from .report import figure, latex, markdown, with_paper
 
 
 def run(
-    out: Path, truth: Truth, seed: int = REFERENCE_SEED, replicates: int = 0, tick: Callable[[], None] = lambda: None
+    out: Path,
+    truth: Truth,
+    seed: int = REFERENCE_SEED,
+    replicates: int = 0,
+    progress: Progress = lambda stage, share: None,
 ) -> dict[str, Any]:
     """Fit the reference cohort (or the one asked for) and write stats.json, results.md, results.tex and the figure."""
     stats, estimate = recover(truth, seed)
     stats = with_paper(stats, reference=truth == Truth() and seed == REFERENCE_SEED)
     if replicates:
-        stats["replicates_summary"] = summarise(truth, replicate(truth, replicates, tick))
+        stats["replicates_summary"] = summarise(truth, replicate(truth, replicates, progress))
     stats = {key: _rounded(value) for key, value in stats.items()}
     try:
         out.mkdir(parents=True, exist_ok=True)

@@ -13,7 +13,9 @@ from collections.abc import Iterable
 from datetime import date
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from isuit.published import Published
 
 FORMAT = "isuit-atlas/1"
 LICENCE = "CC-BY-4.0"
@@ -29,13 +31,7 @@ JOIN = (
 )
 
 
-class Document(BaseModel):
-    """Strict: a key that nobody described cannot leave the store."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class ReleaseRow(Document):
+class ReleaseRow(Published):
     """Difficulty of one activity along one dimension, in one cell and one bin of the metric."""
 
     release: str = Field(pattern=r"^\d{4}-\d{2}-\d{2}$", description="Date of the release.")
@@ -69,7 +65,7 @@ class ReleaseRow(Document):
         return self.activity, self.dimension, self.h3, self.metric
 
 
-class MetricDescription(Document):
+class MetricDescription(Published):
     """The bins of one activity and dimension, fixed by the first release that has it."""
 
     activity: str
@@ -82,7 +78,7 @@ class MetricDescription(Document):
     standard_name: str | None = Field(description="CF standard name, where there is one.")
 
 
-class ReleaseMetadata(Document):
+class ReleaseMetadata(Published):
     """The last line of a JSON Lines release; a file beside a CSV; the footer of a GeoParquet."""
 
     metadata: Literal[True] = True
@@ -107,7 +103,7 @@ class ReleaseMetadata(Document):
         return json.dumps(self.model_dump(mode="json"), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
-class ExportReport(Document):
+class ExportReport(Published):
     """`isuit export-atlas`."""
 
     release: str
@@ -123,7 +119,7 @@ class ExportReport(Document):
     log_head: str
 
 
-class ReleaseCheck(Document):
+class ReleaseCheck(Published):
     """`isuit check-release FILE`."""
 
     ok: bool
@@ -134,7 +130,7 @@ class ReleaseCheck(Document):
     problems: list[str]
 
 
-class ReleaseRederivation(Document):
+class ReleaseRederivation(Published):
     """`isuit rederive RELEASE`, inside the store."""
 
     release: str
@@ -145,7 +141,7 @@ class ReleaseRederivation(Document):
     notes: list[str]
 
 
-SCHEMAS: dict[str, type[BaseModel]] = {
+SCHEMAS: dict[str, type[Published]] = {
     "release-row": ReleaseRow,
     "release-metadata": ReleaseMetadata,
     "export-atlas": ExportReport,

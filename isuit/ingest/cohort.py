@@ -16,6 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from isuit import canonical
+from isuit.canonical import as_arrow, as_numpy
 from isuit.domain import NO_TIME, Observations
 from isuit.errors import InputError
 from isuit.ingest import values
@@ -98,15 +99,13 @@ class Cohort:
         )
 
     def _batch(self, outcomes: Outcomes) -> pa.RecordBatch:
-        no_site = outcomes.site == 0
-        no_time = outcomes.observed_at == NO_TIME
         return pa.record_batch(
             [
-                self._riders.take(pa.array(outcomes.rider)),
-                self._sites.take(pa.array(outcomes.site - 1, mask=no_site)),
-                pa.array(outcomes.observed_at, mask=no_time).cast(pa.timestamp("us", tz="UTC")),
-                pa.array(outcomes.bits.view(np.float64)),
-                pa.array(outcomes.outcome),
+                self._riders.take(as_arrow(outcomes.rider, pa.int32())),
+                self._sites.take(as_arrow(outcomes.site - np.int32(1), pa.int32(), outcomes.site == 0)),
+                as_arrow(outcomes.observed_at, pa.timestamp("us", tz="UTC"), outcomes.observed_at == NO_TIME),
+                as_arrow(outcomes.bits, pa.float64()),
+                as_arrow(outcomes.outcome, pa.int8()),
             ],
             schema=canonical.SCHEMA,
         )
@@ -185,7 +184,7 @@ class _Reader:
 
     def __init__(self, refusals: Refusals, timezone: str | None, sorter: Sorter) -> None:
         self._refusals = refusals
-        self._zone = zone_named(timezone) if timezone else None
+        self._zone = None if timezone is None else zone_named(timezone)
         self._sorter = sorter
         self._agreement = Agreement(refusals)
         self._riders, self._sites = values.TextCodes(), values.TextCodes()
@@ -249,8 +248,7 @@ class _Reader:
         riders, rider_rank = _ranked(self._riders)
         sites, site_rank = _ranked(self._sites)
         if exclude:
-            dropped = exclude(riders)
-            kept = ~np.asarray(dropped.to_numpy(zero_copy_only=False), bool)
+            kept = ~as_numpy(exclude(riders).cast(pa.bool_()))
             rider_rank = np.where(kept[rider_rank], rider_rank, np.int32(-1))
         # No site sorts before every site, so it takes the first rank; see `Ranks`.
         self._sorter.sort(Ranks(rider_rank, np.append(site_rank + np.int32(1), np.int32(0))))
@@ -271,7 +269,7 @@ def _compact(codes: NDArray[np.int32], labels: pa.Array) -> tuple[NDArray[np.int
     used = np.unique(codes[codes >= 0])
     renumbered = np.full(len(labels) + 1, -1, np.int64)
     renumbered[used] = np.arange(len(used))
-    return renumbered[codes], tuple(labels.take(pa.array(used)).to_pylist())
+    return renumbered[codes], tuple(labels.take(as_arrow(used, pa.int32())).to_pylist())
 
 
 def _instant(micros: int) -> datetime:

@@ -18,11 +18,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from isuit.canonical import as_numpy
 from isuit.errors import InputError
 
 IN_MEMORY_ROWS = 1 << 24  # about 1.5 GB while sorting
 RANGE_ROWS = 1 << 16
 MOST_RANGES = 256  # a range's number is one byte, which sorts fastest
+NO_PROGRESS_BAR = "SET enable_progress_bar = false"  # DuckDB draws it on stdout, also where that is no terminal
 SPILL_MEMORY = "1500MB"  # DuckDB's; beyond it, it writes to the temporary directory
 
 
@@ -176,7 +178,12 @@ class _Spill:
         import duckdb
 
         self._failed: type[Exception] = duckdb.Error
-        self.folder = Path(tempfile.mkdtemp(prefix="isuit-", dir=temporary))  # mode 0700
+        try:
+            self.folder = Path(tempfile.mkdtemp(prefix="isuit-", dir=temporary))  # mode 0700
+        except OSError as error:
+            raise InputError(
+                f"no temporary directory for a cohort larger than memory: {error.strerror}; set TMPDIR to one"
+            ) from None
         self._remove = weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
         self._database = duckdb.connect(
             ":memory:",
@@ -187,6 +194,7 @@ class _Spill:
                 "autoload_known_extensions": "false",
             },
         )
+        self._run(NO_PROGRESS_BAR)
         self._run(
             "CREATE TABLE unsorted (rider INTEGER, site INTEGER, observed_at BIGINT, bits UBIGINT, outcome TINYINT)"
         )
@@ -226,8 +234,9 @@ class _Spill:
     def slices(self, rows: int) -> Iterator[Outcomes]:
         # A cursor of its own, so that two readers do not disturb each other. Scans keep the order of insertion.
         with self._database.cursor() as cursor:
+            cursor.execute(NO_PROGRESS_BAR)
             for batch in cursor.sql("FROM sorted").to_arrow_reader(rows):
-                yield Outcomes(*(column.to_numpy(zero_copy_only=False) for column in batch.columns))
+                yield Outcomes(*(as_numpy(column) for column in batch.columns))
 
     def count(self) -> int:
         (count,) = self._database.sql("SELECT count(*) FROM sorted").fetchall()[0]

@@ -81,9 +81,8 @@ def _directory(folder: Path) -> list[Path]:
         raise InputError(f"{folder} keeps values in names of directories, which are not read: write them as columns")
     others = sum(not path.name.lower().endswith(SUFFIXES) for path in files)
     if others:
-        raise InputError(
-            f"{folder} also holds {others} files that are no Parquet, CSV or Arrow by their names: give a glob instead"
-        )
+        which = "1 file that is" if others == 1 else f"{others} files that are"
+        raise InputError(f"{folder} also holds {which} no Parquet, CSV or Arrow by name: give a glob instead")
     return files
 
 
@@ -121,7 +120,7 @@ def _parquet(path: Path) -> Source:
         # A buffer instead of whole column chunks: row groups may be large.
         with pq.ParquetFile(path, read_dictionary=text, buffer_size=PARQUET_BUFFER, pre_buffer=False) as file:
             for group in range(file.num_row_groups):  # a batch across two groups would be cut there
-                yield from file.iter_batches(PARQUET_ROWS, row_groups=[group], columns=list(columns))
+                yield from file.iter_batches(PARQUET_ROWS, row_groups=[group], columns=list(columns), use_threads=False)
 
     return Source(path.name, schema.names, lambda name: schema.field(name).type, batches)
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from isuit.canonical import as_numpy
 from isuit.domain import NO_TIME
 from isuit.errors import InputError
 
@@ -51,8 +52,13 @@ def zone_named(name: str) -> ZoneInfo:
 
 def from_timestamps(array: pa.Array, zone: ZoneInfo | None) -> tuple[Micros, Defects]:
     """Arrow timestamps; those without a zone are local times of `zone`."""
-    missing = array.is_null().to_numpy(zero_copy_only=False)
-    count = array.cast(pa.int64()).fill_null(0).to_numpy()
+    count = array.cast(pa.int64())
+    if not array.null_count and array.type.tz and array.type.unit == "us":  # almost every cohort: nothing to convert
+        micros = as_numpy(count)
+        if not len(micros) or EARLIEST <= micros.min() <= micros.max() <= LATEST:
+            return micros, []
+    missing = as_numpy(array.is_null())
+    count = as_numpy(count.fill_null(0))
     defects: Defects = []
     if array.type.unit == "ns":
         micros = count // 1_000
@@ -75,14 +81,13 @@ def from_timestamps(array: pa.Array, zone: ZoneInfo | None) -> tuple[Micros, Def
 
 def from_text(array: pa.Array, zone: ZoneInfo | None) -> tuple[Micros, Defects]:
     """ISO 8601 text; what carries no offset is a local time of `zone`."""
-    missing = array.is_null().to_numpy(zero_copy_only=False)
+    missing = as_numpy(array.is_null())
     parts = pc.extract_regex(array.fill_null(""), ISO_8601)
-    matched = parts.is_valid().to_numpy(zero_copy_only=False)
+    matched = as_numpy(parts.is_valid())
 
     def number(name: str) -> NDArray[np.int64]:
         text = pc.struct_field(parts, name).fill_null("0")
-        numbers: NDArray[np.int64] = pc.cast(pc.if_else(pc.equal(text, ""), "0", text), pa.int64()).to_numpy()
-        return numbers
+        return as_numpy(pc.cast(pc.if_else(pc.equal(text, ""), "0", text), pa.int64()))
 
     year, month, day = number("year"), number("month"), number("day")
     hour, minute, second = number("hour"), number("minute"), number("second")
@@ -93,8 +98,8 @@ def from_text(array: pa.Array, zone: ZoneInfo | None) -> tuple[Micros, Defects]:
     in_calendar &= (day >= 1) & (day <= next_first - first_day) & (hour < 24) & (minute < 60) & (second < 60)
 
     fraction = pc.utf8_rpad(pc.struct_field(parts, "fraction").fill_null(""), 18, "0")
-    micro = pc.cast(pc.utf8_slice_codeunits(fraction, 0, 6), pa.int64()).to_numpy()
-    finer = pc.cast(pc.utf8_slice_codeunits(fraction, 6, 18), pa.int64()).to_numpy() > 0
+    micro = as_numpy(pc.cast(pc.utf8_slice_codeunits(fraction, 0, 6), pa.int64()))
+    finer = as_numpy(pc.cast(pc.utf8_slice_codeunits(fraction, 6, 18), pa.int64())) > 0
     seconds = (first_day + day - 1) * 86_400 + hour * 3_600 + minute * 60 + second
     readable = matched & in_calendar
     micros = np.where(readable, seconds * SECOND + micro, 0)
@@ -123,7 +128,7 @@ def _offsets(texts: pa.Array) -> tuple[Micros, Rows, Rows]:
         hours, rest = int(digits[:2] or 0), int(digits[2:] or 0)
         minutes.append((-1 if text.startswith("-") else 1) * (hours * 60 + rest))
         valid.append(hours < 24 and rest < 60)
-    index = codes.indices.to_numpy()
+    index = as_numpy(codes.indices)
     aware = np.array([text != "" for text in distinct], bool)[index]
     return np.array(minutes, np.int64)[index] * (60 * SECOND), aware, np.array(valid, bool)[index]
 

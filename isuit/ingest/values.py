@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from isuit.canonical import as_arrow, as_numpy
 from isuit.ingest.times import Defects
 
 MISSING = "missing"
@@ -46,12 +47,12 @@ class TextCodes:
         if not pa.types.is_dictionary(array.type):
             array = array.dictionary_encode()
         indices = array.indices.fill_null(-1) if array.null_count else array.indices
-        index = indices.to_numpy().astype(np.int64, copy=False)
+        index = as_numpy(indices).astype(np.int64, copy=False)
         # Only values that occur: a dictionary may hold more than its array uses, and may itself hold nulls.
         occurs = np.bincount(index + 1, minlength=len(array.dictionary) + 1)[1:] > 0
         used = np.flatnonzero(occurs)
         code_of = np.full(len(array.dictionary) + 1, -1, np.int32)  # the last one is for index -1
-        code_of[used] = self._codes_of(array.dictionary.take(pa.array(used)))
+        code_of[used] = self._codes_of(array.dictionary.take(as_arrow(used, pa.int64())))
         codes = code_of[index]
         defects: Defects = []
         for defect in dict.fromkeys(self._defects.values()):
@@ -99,27 +100,26 @@ def defect_of(text: str) -> str | None:
     return next((defect for defect, found in checks if found), None)
 
 
-def plain(array: pa.Array) -> pa.Array:
-    """The array without dictionary or run-end encoding, and with one kind of text."""
+def encoded(array: pa.Array) -> pa.Array:
+    """The array without run ends and without views, for which Arrow lacks functions; a dictionary may stay."""
     if pa.types.is_run_end_encoded(array.type):
         array = pc.run_end_decode(array)
-    if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
     if pa.types.is_string_view(array.type):
-        array = array.cast(pa.large_string())
+        return array.cast(pa.large_string())
+    if pa.types.is_dictionary(array.type) and pa.types.is_string_view(array.type.value_type):
+        return pa.DictionaryArray.from_arrays(array.indices, array.dictionary.cast(pa.large_string()))
     return array
 
 
-def encoded(array: pa.Array) -> pa.Array:
-    """The same for text that may stay dictionary-encoded."""
-    if not pa.types.is_dictionary(array.type) or pa.types.is_string_view(array.type.value_type):
-        return plain(array)
-    return array
+def plain(array: pa.Array) -> pa.Array:
+    """The same, without a dictionary."""
+    array = encoded(array)
+    return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
 
 
 def metrics(array: pa.Array) -> tuple[NDArray[np.uint64], Defects]:
     """The bits of binary64 metrics, -0.0 as 0.0."""
-    missing = array.is_null().to_numpy(zero_copy_only=False)
+    missing = as_numpy(array.is_null())
     values, defects = _numbers(array)
     readable = ~missing
     for _, bad in defects:
@@ -131,7 +131,7 @@ def metrics(array: pa.Array) -> tuple[NDArray[np.uint64], Defects]:
 
 def outcomes(array: pa.Array) -> tuple[NDArray[np.int8], Defects]:
     """0 or 1, from numbers, booleans, or the text of either."""
-    missing = array.is_null().to_numpy(zero_copy_only=False)
+    missing = as_numpy(array.is_null())
     if pa.types.is_boolean(array.type):
         array = array.cast(pa.int8())
     elif _is_text(array.type):
@@ -153,24 +153,24 @@ def _numbers(array: pa.Array) -> tuple[NDArray[np.float64], Defects]:
     if pa.types.is_null(array.type):
         return np.zeros(len(array)), []
     if pa.types.is_integer(array.type):
-        integers = array.fill_null(0).to_numpy(zero_copy_only=False)
+        integers = as_numpy(array.fill_null(0))
         values = integers.astype(np.float64)
         inexact = np.abs(values) >= EXACT_INTEGERS
         for row in np.flatnonzero(inexact):
             inexact[row] = int(values[row]) != int(integers[row])
         return values, [(NOT_EXACT, inexact)]
-    return array.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False), []
+    return as_numpy(array.cast(pa.float64()).fill_null(0.0)), []
 
 
 def _numbers_from_text(array: pa.Array) -> tuple[NDArray[np.float64], Defects]:
     array = array.fill_null("0")
     number = pc.match_substring_regex(array, NUMBER)
-    non_finite = pc.match_substring_regex(array, NON_FINITE).to_numpy(zero_copy_only=False)
+    non_finite = as_numpy(pc.match_substring_regex(array, NON_FINITE))
     readable = pc.if_else(number, array, "0")
     unsigned = pc.replace_substring_regex(readable, r"^[+]", "")
-    values = unsigned.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    values = as_numpy(unsigned.cast(pa.float64()))
     values = np.where(non_finite, np.inf, values)
-    return values, [(NOT_A_NUMBER, ~number.to_numpy(zero_copy_only=False) & ~non_finite)]
+    return values, [(NOT_A_NUMBER, ~as_numpy(number) & ~non_finite)]
 
 
 def _is_text(kind: pa.DataType) -> bool:

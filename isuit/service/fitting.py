@@ -8,17 +8,17 @@ rider back.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from isuit.audit.digests import rider_digest
 from isuit.audit.log import log_head
 from isuit.audit.results import fit_id as name_of_fit
 from isuit.domain import FitConfig
 from isuit.errors import InputError, StoreBusy
+from isuit.governance.pseudonyms import guess_warning
+from isuit.governance.suppression import OptedOut
 from isuit.ingest import Cohort, read_cohort
 from isuit.published import FitSummary, HeldOut, Identification, Promotion, Releasable
 from isuit.service.recording import record_fit
@@ -34,23 +34,6 @@ Progress = Callable[[str, float], None]
 
 def _silent(stage: str, share: float) -> None:
     """Progress that nobody watches."""
-
-
-@dataclass
-class OptedOut:
-    """Who opted out, as a store knows it: keyed digests. Remembers nothing about riders it was asked about."""
-
-    key: bytes = field(default=b"", repr=False)
-    digests: frozenset[str] = frozenset()
-
-    @classmethod
-    def of(cls, store: Store) -> OptedOut:
-        return cls(store.key, frozenset(digest for (digest,) in rows(store.connection, "FROM personal.suppressed")))
-
-    def exclude(self, riders: pa.Array) -> pa.Array:
-        if not self.digests:
-            return pa.array([False] * len(riders), pa.bool_())
-        return pa.array([rider_digest(self.key, rider) in self.digests for rider in riders.to_pylist()], pa.bool_())
 
 
 def fit(
@@ -73,7 +56,13 @@ def fit(
             opted_out = OptedOut.of(store)
             known = set(rows(store.connection, "SELECT fit_id FROM ledger.fits"))
     progress("read", 0.0)
-    with read_cohort(source, columns=columns, timezone=timezone, exclude=opted_out.exclude) as cohort:
+    guesses: list[str] = []
+
+    def exclude(riders: pa.Array) -> pa.Array:
+        guesses.extend(guess_warning(riders.to_pylist()))
+        return opted_out.exclude(riders)
+
+    with read_cohort(source, columns=columns, timezone=timezone, exclude=exclude) as cohort:
         fit_id = name_of_fit(cohort.cohort_hash, config.as_json(), estimator.ESTIMATOR_VERSION)
         _refuse_unknown_sites(cohort, sites or {})
         progress("read", 1.0)
@@ -85,7 +74,7 @@ def fit(
                 raise StoreBusy("a rider opted out while this cohort was being fitted; run the command again")
             recorded = record_fit(store, fit_id, cohort, config, estimate, sites or {})
             progress("record", 1.0)
-            return _summary(store, fit_id, cohort, recorded)
+            return _summary(store, fit_id, cohort, recorded, guesses)
 
 
 def _refuse_unknown_sites(cohort: Cohort, sites: Mapping[str, Coordinates]) -> None:
@@ -103,12 +92,12 @@ def _refuse_unknown_sites(cohort: Cohort, sites: Mapping[str, Coordinates]) -> N
         )
 
 
-def _summary(store: Store, fit_id: str, cohort: Cohort, recorded: bool) -> FitSummary:
+def _summary(store: Store, fit_id: str, cohort: Cohort, recorded: bool, guesses: list[str]) -> FitSummary:
     record = get_fit(store.connection, fit_id)
     registered = find_cohort(store.connection, cohort.cohort_hash)
     assert record is not None
     assert registered is not None
-    notes = []
+    notes = list(guesses)
     if cohort.report.excluded_rows:
         notes.append(
             f"{cohort.report.excluded_rows} rows of riders who opted out were left out; cohort_hash is of the rows "

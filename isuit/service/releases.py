@@ -35,7 +35,7 @@ from isuit.governance.release_format import (
     described,
     rows_digest,
 )
-from isuit.service.fitting import OptedOut
+from isuit.governance.suppression import OptedOut
 from isuit.service.recording import canonical_json
 from isuit.service.stores import DEFAULT_WAIT, open_store
 from isuit.store.opening import Store
@@ -94,14 +94,8 @@ def check_release(path: Path) -> ReleaseCheck:
 
 def source_of(store: Store, as_of: datetime | None = None) -> Source:
     opted_out = OptedOut.of(store)
-
-    def has(rider: str) -> bool:
-        import pyarrow as pa
-
-        return bool(opted_out.exclude(pa.array([rider], pa.string()))[0].as_py())
-
-    nobody: Callable[[str], bool] = lambda rider: False  # noqa: E731  # the usual case, without an HMAC per rider
-    return Source.of(store.connection, has if opted_out.digests else nobody, as_of)
+    # The usual case, nobody, needs no keyed digest per rider.
+    return Source.of(store.connection, opted_out.has if opted_out.digests else lambda rider: False, as_of)
 
 
 def _policy(store: Store, releases: list[ReleaseRecord], options: Mapping[str, Any]) -> Policy:

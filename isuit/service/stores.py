@@ -11,7 +11,6 @@ import duckdb
 
 from isuit import __version__
 from isuit.audit.log import append_event
-from isuit.errors import StoreError
 from isuit.governance.policy import Policy
 from isuit.store.opening import Store
 from isuit.store.opening import open_store as open_directory
@@ -52,5 +51,7 @@ def _record(
 
 
 def finish_pending(paths: StorePaths, key: bytes) -> None:
-    """Finish the work a killed command left in `ledger.pending`, under the exclusive lock, with no connection open."""
-    raise StoreError(f"the store {paths.directory} holds unfinished work that this version cannot finish.")
+    """Finish the erasure a killed command left behind, under the exclusive lock, with no connection open."""
+    from isuit.governance.rewrite import finish
+
+    finish(paths, key)

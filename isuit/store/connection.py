@@ -6,6 +6,7 @@ descriptor drops DuckDB's lock (POSIX locks belong to the process).
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import duckdb
@@ -18,17 +19,17 @@ STORAGE_VERSION = "v1.5.0"
 
 def connect(database: Path, spill: Path, *, read_only: bool) -> duckdb.DuckDBPyConnection:
     """A connection that spills into the store, downloads nothing and writes the storage version both DuckDBs read."""
-    return duckdb.connect(
-        str(database),
-        read_only=read_only,
-        config={
-            "storage_compatibility_version": STORAGE_VERSION,
-            "temp_directory": str(spill),
-            "autoinstall_known_extensions": "false",
-            "autoload_known_extensions": "false",
-            "allow_community_extensions": "false",
-        },
-    )
+    config: dict[str, str | bool | int | float | list[str]] = {
+        "storage_compatibility_version": STORAGE_VERSION,
+        "temp_directory": str(spill),
+        "autoinstall_known_extensions": "false",
+        "autoload_known_extensions": "false",
+        "allow_community_extensions": "false",
+    }
+    # For whoever wants to search the file's bytes: compression would hide an ID from `grep` (docs/erasure.md).
+    if compression := os.environ.get("ISUIT_FORCE_COMPRESSION"):
+        config["force_compression"] = compression
+    return duckdb.connect(str(database), read_only=read_only, config=config)
 
 
 def busy(directory: Path) -> StoreBusy:

@@ -205,7 +205,7 @@ def _acquire(
 
 def _ready_reader(paths: StorePaths, *, inspect: bool) -> Store | None:
     """A reader's store, or None when someone must first finish pending work."""
-    if not paths.database.exists():
+    if not paths.database.exists() or paths.retired.exists():
         return None
     store = _connected(paths, write=False, inspect=inspect)
     if not inspect and (_pending(store.connection) or outstanding(store.connection)):
@@ -238,7 +238,7 @@ def _clean_up(
 
     Opening a database takes 30 ms: a writer who finds all in order gets the connection that looked.
     """
-    _sweep(paths.spill)
+    sweep(paths.spill)
     if not paths.database.exists():
         if not create:
             raise StoreError(f"there is no store at {paths.directory}; make one with `isuit init`.")
@@ -251,7 +251,7 @@ def _clean_up(
         if not inspect:
             refuse_newer(connection)
         behind = not inspect and bool(outstanding(connection))
-        pending = _pending(connection)
+        pending = _pending(connection) or paths.retired.exists()
     finally:
         if not write or behind or pending:
             connection.close()
@@ -262,7 +262,8 @@ def _clean_up(
     return connection if write and not behind and not pending else None
 
 
-def _sweep(spill: Path) -> None:
+def sweep(spill: Path) -> None:
+    """Empty the spill directory; only for the holder of the exclusive lock."""
     if spill.is_dir():
         for entry in spill.iterdir():
             shutil.rmtree(entry) if entry.is_dir() else entry.unlink()

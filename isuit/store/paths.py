@@ -40,6 +40,16 @@ class StorePaths:
     def founding(self) -> Path:
         return self.spill / "founding.duckdb"
 
+    @property
+    def rewritten(self) -> Path:
+        """The new database of a rewrite, until it replaces the old one; swept with the spill directory."""
+        return self.spill / "rewritten.duckdb"
+
+    @property
+    def retired(self) -> Path:
+        """The database that a rewrite replaced, until its bytes are overwritten."""
+        return self.directory / "store.duckdb.retired"
+
     def names(self) -> set[str]:
         """Every name that a store's directory may hold; anything else is not ours."""
-        return {path.name for path in (self.lock, self.database, self.wal, self.key, self.spill)}
+        return {path.name for path in (self.lock, self.database, self.wal, self.key, self.spill, self.retired)}

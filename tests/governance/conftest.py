@@ -111,9 +111,7 @@ def table(rows: list[Row]) -> pa.Table:
 class Lab:
     """Stores made from crafted cohorts, and releases from them, all through the console script's entry point."""
 
-    def __init__(
-        self, directory: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-    ) -> None:
+    def __init__(self, directory: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
         self.directory, self._patch, self._capsys, self._made = directory, monkeypatch, capsys, 0
 
     def path(self, name: str) -> Path:

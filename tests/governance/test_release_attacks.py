@@ -426,7 +426,7 @@ class TestSideChannels:
             )
         else:
             made = "isuit.governance.eligibility.Outcomes.of_rows"
-            import isuit.governance.eligibility as eligibility
+            from isuit.governance import eligibility
 
             seen: list[str] = []
             original = eligibility.Outcomes.of_rows

@@ -1,0 +1,155 @@
+"""`isuit delete-rider`, `show-rider`, `reinstate` and `pseudonymise`: what concerns persons.
+
+No message of these commands holds an ID: they say "this rider", or the place of an ID among those given.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .options import DEFAULT_STORE, DEFAULT_WAIT, Column, Json, Store, Timezone, Wait
+from .output import note, print_json
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from isuit.governance.receipt import TableCount
+
+# An ID may begin with a dash, and the parser's error about an unknown option would repeat it.
+ANY_ID = {"ignore_unknown_options": True}
+Rider = Annotated[str, typer.Argument(metavar="ID", help="The rider's ID, exactly as the cohort spells it.")]
+
+
+def delete_rider(
+    ids: Annotated[
+        list[str] | None, typer.Argument(metavar="ID...", help="Riders' IDs, exactly as the cohorts spell them.")
+    ] = None,
+    from_file: Annotated[
+        Path | None, typer.Option("--from-file", help="One ID per line, or - for standard input.", allow_dash=True)
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the counts and change nothing.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask, even on a terminal.")] = False,
+    no_suppress: Annotated[bool, typer.Option("--no-suppress", help="Let later imports bring the rider back.")] = False,
+    receipt: Annotated[
+        Path | None, typer.Option("--receipt", help="Write the requester's copy of the receipt, bound to the ID.")
+    ] = None,
+    store: Store = DEFAULT_STORE,
+    wait: Wait = DEFAULT_WAIT,
+    json: Json = False,
+) -> None:
+    """Erase riders from every cohort, fit and byte of the store, and print the receipt."""
+    from isuit.service import riders
+
+    chosen = list(ids or [])
+    if from_file is not None:
+        chosen += riders.read_ids(_read(from_file))
+    asks = sys.stdin.isatty() and not yes and str(from_file) != "-"
+    if dry_run or asks:
+        plan = riders.plan_erasure(store, chosen, wait)
+        if dry_run:
+            _print_counts(plan.tables) if not json else print_json(riders.as_json(plan))
+            return
+        _print_counts(plan.tables, error=True)
+        if not typer.confirm(f"Erase {plan.riders} rider(s) for good?", err=True):
+            note("Nothing was erased.")
+            raise typer.Exit(2)
+    done = riders.delete_riders(store, chosen, suppress=not no_suppress, copy_to=receipt, wait=wait)
+    if json:
+        print_json(riders.as_json(done))
+        return
+    _print_counts(done.tables)
+    for same in done.same_names:
+        print(f"kept: {same.place} holds the same word {same.count} times, as a name of something else")
+    if done.bundles_with_rows:
+        print(f"{done.bundles_with_rows} bundles with rows of these cohorts were handed out before: ask for them back")
+    print(f"receipt {done.receipt_id}")
+    print(f"log head {done.log_head}")
+    print(f"Erased {done.riders} rider(s).")
+
+
+def show_rider(
+    rider: Rider,
+    out: Annotated[Path | None, typer.Option("--out", help="Write everything as JSON into this file.")] = None,
+    store: Store = DEFAULT_STORE,
+    wait: Wait = DEFAULT_WAIT,
+    json: Json = False,
+) -> None:
+    """Show everything that the store holds about a person: the same tables and counts as an erasure."""
+    from isuit.service import riders
+
+    report = riders.show_rider(store, rider, wait)
+    if out is not None:
+        riders.write_private(out, report.model_dump_json(indent=2) + "\n")
+    if json:
+        print_json(riders.as_json(report))
+        return
+    _print_counts(report.tables)
+    if out is not None:
+        return
+    for table, held in report.rows.items():
+        if held:
+            print(f"\n{table}\n" + "\t".join(held[0]))
+            for row in held:
+                print("\t".join("" if value is None else str(value) for value in row.values()))
+
+
+def reinstate(rider: Rider, store: Store = DEFAULT_STORE, wait: Wait = DEFAULT_WAIT, json: Json = False) -> None:
+    """End a rider's suppression after a new opt-in: later cohorts may hold them again."""
+    from isuit.service import riders
+
+    done = riders.reinstate(store, rider, wait)
+    if json:
+        print_json(riders.as_json(done))
+    else:
+        print(f"This rider is no longer suppressed; what was erased does not come back.\nlog head {done.log_head}")
+
+
+def pseudonymise(
+    files: Annotated[
+        list[str], typer.Argument(help="Parquet, CSV or Arrow files, a directory or a quoted glob: one cohort in all.")
+    ],
+    out: Annotated[Path, typer.Option("--out", help="The file to write: .parquet, .csv or .arrow.")],
+    column: Column = None,
+    timezone: Timezone = None,
+    store: Store = DEFAULT_STORE,
+    wait: Wait = DEFAULT_WAIT,
+    json: Json = False,
+) -> None:
+    """Write a cohort with random tokens instead of rider IDs; the store keeps the map."""
+    from isuit.ingest import parse_mapping
+    from isuit.service.pseudonymising import pseudonymise as run
+    from isuit.service.riders import as_json
+
+    done = run(store, files, out, columns=parse_mapping(column), timezone=timezone, wait=wait)
+    for sentence in done.notes:
+        note(sentence)
+    if json:
+        print_json(as_json(done))
+    else:
+        print(done.cohort_hash)
+        note(
+            f"{done.outcomes} outcomes of {done.riders} riders, {done.new_tokens} new tokens\nlog head {done.log_head}"
+        )
+
+
+def _read(path: Path) -> bytes:
+    from isuit.errors import InputError
+
+    if str(path) == "-":
+        return sys.stdin.buffer.read()
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path} cannot be read ({error.strerror}); check the path.") from None
+
+
+def _print_counts(tables: Mapping[str, TableCount], error: bool = False) -> None:
+    lines = [f"{'table':<26}{'before':>12}{'removed':>12}{'after':>12}"]
+    lines += [
+        f"{table:<26}{count.before:>12}{count.removed:>12}{count.after:>12}" for table, count in sorted(tables.items())
+    ]
+    print("\n".join(lines), file=sys.stderr if error else sys.stdout)

@@ -1,0 +1,181 @@
+"""The erasure receipt: what was removed, what is kept and why, how absence was verified. It names nobody.
+
+`ledger.receipts` holds the core, written with the decision, and the verification, written with its completion; the log
+head that completes a receipt is the head of its `erasure-completed` event and so cannot be in the row itself.
+
+A requester's copy may hold, for each ID, a nonce: SHA-256 over the tag, the nonce and the ID (in the encoding of
+`isuit.audit.digests.tagged`) is a `binding` of the stored receipt. Whoever has nonce and ID can show that the receipt
+is about them; the store keeps no nonce, so that nobody can try IDs against a binding.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from datetime import datetime
+from typing import Literal
+
+import duckdb
+from pydantic import Field
+
+from isuit.audit.digests import tagged
+from isuit.audit.log import instant, read_log
+from isuit.published import FIT, HASH, HEAD, Published
+from isuit.store.query import rows
+
+FORMAT: Literal["isuit-erasure-receipt/1"] = "isuit-erasure-receipt/1"
+BINDING_TAG = "isuit/receipt-binding/1"
+NONCE_BYTES = 32
+
+
+class TableCount(Published):
+    """Rows of a personal table before and after, and how many of them were about the erased riders."""
+
+    before: int
+    after: int
+    removed: int
+
+
+class EmptiedCohort(Published):
+    """A cohort's root, which still holds, and the leaves under it that nobody stands behind any more."""
+
+    cohort_hash: str = Field(pattern=HASH)
+    root: str | None
+    leaves: list[str]
+
+
+class EmptiedFit(Published):
+    """The same for the skills of a fit; `root` is null for a fit that never had skills."""
+
+    fit_id: str = Field(pattern=FIT)
+    root: str | None
+    leaves: list[str]
+
+
+class SameName(Published):
+    """A site, activity or dimension that happens to be called like an erased rider; it stays."""
+
+    place: str
+    count: int
+
+
+class Kept(Published):
+    """Something that an erasure leaves, and the reason."""
+
+    what: str
+    why: str
+
+
+class ErasureVerification(Published):
+    """How absence was verified, and the rows of every table that were compared with the copy and found identical."""
+
+    method: list[str]
+    compared: dict[str, int]
+
+
+class ErasurePlan(Published):
+    """`isuit delete-rider --dry-run`: what an erasure would remove."""
+
+    dry_run: Literal[True] = True
+    riders: int
+    tables: dict[str, TableCount]
+    cohorts: list[EmptiedCohort]
+    fits: list[EmptiedFit]
+    same_names: list[SameName]
+
+
+class ErasureReceipt(Published):
+    """`isuit delete-rider`."""
+
+    format: Literal["isuit-erasure-receipt/1"]
+    receipt_id: str = Field(pattern=r"^[0-9a-f]{32}$")
+    store_id: str
+    erased_at: datetime
+    completed_at: datetime
+    tool_version: str
+    duckdb_version: str
+    riders: int = Field(description="Number of persons erased.")
+    tables: dict[str, TableCount]
+    cohorts: list[EmptiedCohort]
+    fits: list[EmptiedFit]
+    same_names: list[SameName]
+    suppressed: int = Field(description="Keyed digests added, so that later imports stay without these riders.")
+    bundles_with_rows: int = Field(description="Bundles with rows of these cohorts that were handed out before.")
+    bindings: list[str] = Field(description="Each ties the receipt to an ID, for whoever holds its nonce.")
+    kept: list[Kept]
+    verification: ErasureVerification
+    log_head_before: str = Field(pattern=HEAD)
+    log_head: str = Field(pattern=HEAD)
+
+
+class Binding(Published):
+    """The nonce for the ID at this place among those given to the command."""
+
+    position: int
+    nonce: str
+    digest: str
+
+
+class RequesterCopy(Published):
+    """The file of `--receipt`: the receipt, and what binds it to the IDs it was asked for."""
+
+    receipt: ErasureReceipt
+    bindings: list[Binding]
+
+
+SCHEMAS: dict[str, type[Published]] = {
+    "erasure-plan": ErasurePlan,
+    "erasure-receipt": ErasureReceipt,
+    "erasure-receipt-copy": RequesterCopy,
+}
+
+KEPT = [
+    {"what": "the atlas: difficulty by metric and site", "why": "it describes conditions and holds no rider's row"},
+    {
+        "what": "bare leaves and roots",
+        "why": "without the destroyed salt they say nothing, and they keep cohorts checkable",
+    },
+    {
+        "what": "keyed digests of the IDs",
+        "why": "they keep later imports without these riders; --no-suppress omits them",
+    },
+    {"what": "this receipt and its log events", "why": "they prove the erasure and name nobody"},
+]
+METHOD = [
+    "every personal table of the catalogue was searched again after the deletion and held no row of the riders",
+    "every text, JSON and blob column of the store was searched for the IDs as whole values",
+    "the rows left were copied into a new file, and compared table by table with the old one by count and digest",
+    "in the new file every column holds as many physical as logical rows, and no block is free",
+    "the new file replaced the old one only after these checks; the old one is overwritten and removed",
+]
+
+
+def bind(rider: str) -> tuple[str, str]:
+    """A new nonce and the binding it gives with the ID, both as hex."""
+    nonce = secrets.token_bytes(NONCE_BYTES)
+    return nonce.hex(), binding(nonce.hex(), rider)
+
+
+def binding(nonce: str, rider: str) -> str:
+    """What a receipt lists among its bindings if it is about this rider."""
+    return tagged(BINDING_TAG, bytes.fromhex(nonce), rider.encode(errors="surrogatepass"))
+
+
+def read_receipt(connection: duckdb.DuckDBPyConnection, receipt_id: str) -> ErasureReceipt:
+    """A completed receipt, with the log head that completed it."""
+    [(core, completed_at, verification)] = rows(
+        connection,
+        "SELECT receipt, completed_at, verification FROM ledger.receipts WHERE receipt_id = ?",
+        [receipt_id],
+    )
+    heads = [
+        event.head
+        for event in read_log(connection)
+        if event.kind == "erasure-completed" and event.content["receipt_id"] == receipt_id
+    ]
+    document = json.loads(core) | {
+        "completed_at": instant(completed_at),
+        "verification": json.loads(verification),
+        "log_head": heads[-1],
+    }
+    return ErasureReceipt.model_validate_json(json.dumps(document))

@@ -1,0 +1,153 @@
+"""What a data-protection officer runs: delete-rider, show-rider, reinstate."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+
+from isuit.errors import InputError, NotFound
+from isuit.governance import erasure, suppression
+from isuit.governance.personal import searching
+from isuit.governance.receipt import Binding, ErasurePlan, ErasureReceipt, RequesterCopy, TableCount, bind
+from isuit.governance.rewrite import finish
+from isuit.published import HEAD, Published
+from isuit.service.stores import DEFAULT_WAIT, open_store
+from isuit.store.paths import FILE_MODE
+
+
+class RiderReport(Published):
+    """`isuit show-rider`: everything held about a person; `tables` are those of an erasure."""
+
+    tables: dict[str, TableCount]
+    rows: dict[str, list[dict[str, Any]]] = Field(description="Every row about the person, by table.")
+    suppressed: bool
+
+
+class Reinstated(Published):
+    """`isuit reinstate`."""
+
+    suppressed: bool
+    log_head: str = Field(pattern=HEAD)
+
+
+SCHEMAS: dict[str, type[Published]] = {"show-rider": RiderReport, "reinstate": Reinstated}
+
+
+def plan_erasure(store_path: Path, riders: Sequence[str], wait: float = DEFAULT_WAIT) -> ErasurePlan:
+    """What `delete_riders` would remove. Opens the store for reading: not a byte of it changes."""
+    _require_ids(riders)
+    with open_store(store_path, wait=wait) as store:
+        return erasure.plan(store.connection, riders)
+
+
+def delete_riders(
+    store_path: Path,
+    riders: Sequence[str],
+    *,
+    suppress: bool = True,
+    copy_to: Path | None = None,
+    wait: float = DEFAULT_WAIT,
+) -> ErasureReceipt:
+    """Erase the riders, all of them or none, and return when no byte of them is left.
+
+    `copy_to` gets the requester's copy of the receipt, with the nonces that bind it to their IDs.
+    """
+    given = list(dict.fromkeys(riders))
+    _require_ids(given)
+    if copy_to is not None:
+        _require_place(copy_to)
+    with open_store(store_path, write=True, wait=wait) as store:
+        # An ID that is no text is refused as unknown by `decide`, before anything is bound.
+        bound = [bind(rider) for rider in given] if copy_to else []
+        erasure.decide(store, given, suppress=suppress, bindings=[digest for _, digest in bound])
+        store.close_database()
+        receipt = finish(store.paths, store.key)
+        assert receipt is not None
+    if copy_to is not None:
+        entries = [Binding(position=i, nonce=nonce, digest=digest) for i, (nonce, digest) in enumerate(bound, start=1)]
+        write_private(copy_to, RequesterCopy(receipt=receipt, bindings=entries).model_dump_json(indent=2) + "\n")
+    return receipt
+
+
+def show_rider(store_path: Path, rider: str, wait: float = DEFAULT_WAIT) -> RiderReport:
+    """Everything held about a person, by the same search that an erasure makes."""
+    _require_ids([rider])
+    with open_store(store_path, wait=wait) as store:
+        connection = store.connection
+        suppressed = suppression.OptedOut.of(store).has(rider)
+        try:
+            found = erasure.search(connection, [rider])
+        except NotFound:
+            if suppressed:
+                raise NotFound(
+                    "this rider was erased: the store holds only the keyed digest that keeps them out of later "
+                    "imports; `isuit reinstate` ends that."
+                ) from None
+            raise
+        held: dict[str, list[dict[str, Any]]] = {}
+        with searching(connection, found.names):
+            for table in found.tables:
+                cursor = connection.execute(f"SELECT * FROM {table.name} WHERE {table.about} ORDER BY ALL")
+                columns = [name for name, *_ in cursor.description]
+                held[table.name] = [
+                    {column: _plain(value) for column, value in zip(columns, row, strict=True)}
+                    for row in cursor.fetchall()
+                ]
+        return RiderReport(tables=found.as_json()["tables"], rows=held, suppressed=suppressed)
+
+
+def reinstate(store_path: Path, rider: str, wait: float = DEFAULT_WAIT) -> Reinstated:
+    """A new opt-in: later cohorts may hold the rider again."""
+    _require_ids([rider])
+    with open_store(store_path, write=True, wait=wait) as store:
+        return Reinstated(suppressed=False, log_head=suppression.reinstate(store, rider))
+
+
+def read_ids(text: bytes) -> list[str]:
+    """One ID per line. Only a line feed ends a line: other separators of Unicode may be part of an ID."""
+    try:
+        lines = text.decode("utf-8-sig").split("\n")
+    except UnicodeDecodeError:
+        raise InputError("the list of IDs is not UTF-8 text; save it as such, one ID per line.") from None
+    return [line for line in (line.removesuffix("\r") for line in lines) if line]
+
+
+def write_private(path: Path, text: str) -> None:
+    """Write what only the operator may read, whole or not at all."""
+    part = path.with_name(f".{path.name}.part")
+    try:
+        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+        part.replace(path)
+    except OSError as error:
+        raise InputError(f"{path} cannot be written ({error.strerror}); choose another place.") from None
+
+
+def as_json(report: Published) -> dict[str, Any]:
+    return dict(json.loads(report.model_dump_json()))
+
+
+def _require_ids(riders: Sequence[str]) -> None:
+    if not riders or not all(riders):
+        raise InputError("give at least one rider's ID, as an argument or with --from-file.")
+
+
+def _require_place(path: Path) -> None:
+    """Before anything is erased: a receipt that cannot be written afterwards would lose its nonces."""
+    if path.exists() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
+        raise InputError(
+            f"the receipt cannot be written to {path}: name a new file in a directory that can be written."
+        )
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, (datetime, date)):
+        return value.isoformat() + ("Z" if isinstance(value, datetime) else "")
+    return value.hex() if isinstance(value, bytes) else value

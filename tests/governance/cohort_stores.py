@@ -1,0 +1,160 @@
+"""Stores for the tests of erasure: written by the store's own functions, with curves and skills that need no fit."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+
+from isuit.domain import DifficultyCurve, Estimate, FitConfig, GateReport, HeldOut, PromotionReport, Skills
+from isuit.ingest import read_cohort
+from isuit.service.recording import record_fit
+from isuit.service.stores import open_store
+from isuit.store.query import rows
+
+MARKED = "Zq7-marked-rider-Xw"  # its first 8 bytes are what a zone map would keep
+SITES = {"north": (60.0, 10.0), "south": (45.5, -3.25)}
+START = datetime(2025, 1, 1, tzinfo=UTC).timestamp() * 1e6
+
+
+def cohort_table(seed: int, outcomes: int, riders: Sequence[str]) -> pa.Table:
+    """Outcomes of the riders in turn, at two sites."""
+    random = np.random.default_rng(seed)
+    times = (START + random.integers(0, 10**13, outcomes)).astype(np.int64)
+    return pa.table(
+        {
+            "rider": pa.array(riders).take(pa.array(np.arange(outcomes) % len(riders))),
+            "site": pa.array(list(SITES)).take(pa.array(random.integers(0, 2, outcomes))),
+            "observed_at": pa.array(times, pa.timestamp("us", tz="UTC")),
+            "metric": random.uniform(3, 35, outcomes),
+            "outcome": random.integers(0, 2, outcomes).astype(np.int8),
+        }
+    )
+
+
+def some_estimate(riders: Sequence[str]) -> Estimate:
+    count = len(riders)
+    random = np.random.default_rng(count)
+    metric = np.linspace(3, 35, 20)
+    curves = [
+        DifficultyCurve(site, metric, ((metric - 18) / 8) ** 2 - 1, np.full(20, 0.1), np.full(20, 0.5))
+        for site in (None, *SITES)
+    ]
+    return Estimate(
+        kind="latent",
+        estimator_version="1",
+        discrimination=2.0,
+        discrimination_se=0.1,
+        log_likelihood=-100.0,
+        identification=GateReport(True, "core", (), 1.0, count, count, 8),
+        promotion=PromotionReport(True, 50.0, 1e-9, ()),
+        held_out=HeldOut(0.2, 0.02, 0.15, 0.2, 100, "rider"),
+        curves=tuple(curves),
+        skills=Skills(
+            tuple(riders),
+            random.standard_normal(count),
+            np.full(count, 0.3),
+            np.full(count, 20),
+            np.full(count, 4),
+            np.ones(count, bool),
+        ),
+        parameters={"discrimination": 2.0},
+        diagnostics={"iterations": 3},
+    )
+
+
+def add_cohort(store_path: Path, table: pa.Table, number: int = 0, dimension: str = "wind") -> str:
+    """Record a cohort with a fit; its hash."""
+    with read_cohort(table) as cohort, open_store(store_path, write=True, create=True) as store:
+        config = FitConfig(activity="kitesurfing", dimension=dimension)
+        fit_id = "isuit-f1:" + hashlib.sha256(f"{number}{cohort.cohort_hash}".encode()).hexdigest()
+        riders = sorted(set(table.column("rider").to_pylist()))
+        record_fit(store, fit_id, cohort, config, some_estimate(riders), SITES)
+        return cohort.cohort_hash
+
+
+def rider_names(count: int) -> list[str]:
+    return [f"rider-{number:05d}" for number in range(count)]
+
+
+def small_store(path: Path, extra: Sequence[str] = (MARKED,), outcomes: int = 600) -> Path:
+    """Two cohorts, two fits, 20 riders and the extra ones."""
+    names = [*rider_names(20), *extra]
+    for seed in (1, 2):
+        add_cohort(path, cohort_table(seed, outcomes, names), seed)
+    return path
+
+
+def contents(store_path: Path, without: Sequence[str] = ()) -> dict[str, Any]:
+    """A digest of every table but the log, the receipts and the suppressed, of all rows not about `without`."""
+    connection = duckdb.connect(str(store_path / "store.duckdb"), read_only=True)
+    try:
+        found = {}
+        for table in rows(connection, "SELECT schema_name || '.' || table_name FROM duckdb_tables() ORDER BY ALL"):
+            name = table[0]
+            if name in ("ledger.log", "ledger.receipts", "ledger.pending", "personal.suppressed"):
+                continue
+            columns = [column for column, *_ in connection.execute(f"DESCRIBE {name}").fetchall()]
+            named = [column for column in ("rider", "token") if column in columns]
+            where = " AND ".join(f"NOT list_contains(?, {column})" for column in named) or "true"
+            found[name] = rows(
+                connection,
+                f"SELECT count(*), sha256(string_agg(line, chr(10) ORDER BY line)) FROM "
+                f"(SELECT t::VARCHAR AS line FROM {name} t WHERE {where})",
+                [list(without)] * len(named),
+            )[0]
+        return found
+    finally:
+        connection.close()
+
+
+def held(store_path: Path, rider: str) -> int:
+    """Rows about a rider, over all personal tables."""
+    connection = duckdb.connect(str(store_path / "store.duckdb"), read_only=True)
+    try:
+        tables = ("outcomes", "skills", "commitments", "pseudonyms", "release_members")
+        return sum(
+            rows(connection, f"SELECT count(*) FROM personal.{table} WHERE rider = ?", [rider])[0][0]
+            for table in tables
+        )
+    finally:
+        connection.close()
+
+
+def files_with(store_path: Path, *needles: bytes) -> list[str]:
+    """The files below the store whose name or bytes hold one of the needles."""
+    return [
+        f"{path.name}: {needle!r}"
+        for path in sorted(store_path.rglob("*"))
+        for needle in needles
+        if needle in path.name.encode() or (path.is_file() and needle in path.read_bytes())
+    ]
+
+
+def storage_defects(store_path: Path) -> list[Any]:
+    """Columns with more physical than logical rows, and free blocks."""
+    connection = duckdb.connect(str(store_path / "store.duckdb"), read_only=True)
+    try:
+        defects: list[Any] = []
+        for (name,) in rows(connection, "SELECT schema_name || '.' || table_name FROM duckdb_tables()"):
+            [(logical,)] = rows(connection, f"SELECT count(*) FROM {name}")
+            physical = rows(
+                connection,
+                f"SELECT column_name, segment_type, sum(count) FROM pragma_storage_info('{name}') GROUP BY ALL",
+            )
+            defects += [(name, *row) for row in physical if row[2] != logical]
+        defects += [row for row in rows(connection, "SELECT free_blocks FROM pragma_database_size()") if row != (0,)]
+        return defects
+    finally:
+        connection.close()
+
+
+def as_text(value: Any) -> str:
+    return json.dumps(value, default=str)

@@ -1,0 +1,128 @@
+"""kill -9 anywhere: the rider is wholly there or wholly gone, nobody else changed, and once gone no byte is left."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cohort_stores import MARKED, contents, files_with, held, small_store, storage_defects
+
+from isuit.service.checks import verify
+from isuit.service.stores import open_store
+
+STEPS = [
+    *("deciding", "decided", "settled", "copied", "committed", "written", "synced", "retired", "swapped"),
+    *("overwriting", "overwritten", "destroyed", "swept"),
+]
+GONE_AFTER = STEPS.index("decided")  # the transaction has committed
+
+
+class Driver:
+    def __init__(self) -> None:
+        program = Path(__file__).with_name("crash_driver.py")
+        self._process = subprocess.Popen(
+            [sys.executable, str(program)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def run(self, store: Path, **order: Any) -> dict[str, Any]:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        print(json.dumps({"store": str(store), **order}), file=self._process.stdin, flush=True)
+        answer: dict[str, Any] = json.loads(self._process.stdout.readline())
+        assert not [step for step in answer["steps"] if step.startswith("failed")], answer
+        return answer
+
+    def close(self) -> None:
+        self._process.communicate()
+
+
+@pytest.fixture(scope="module")
+def driver() -> Iterator[Driver]:
+    driver = Driver()
+    yield driver
+    driver.close()
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Written uncompressed, so that a search of the bytes means something."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ISUIT_FORCE_COMPRESSION", "uncompressed")
+        return small_store(tmp_path_factory.mktemp("crashes") / "store")
+
+
+@pytest.fixture(scope="module")
+def others(original: Path) -> dict[str, Any]:
+    return contents(original, without=[MARKED])
+
+
+@pytest.fixture(autouse=True)
+def uncompressed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ISUIT_FORCE_COMPRESSION", "uncompressed")
+
+
+def check(store: Path, original: Path, others: dict[str, Any]) -> bool:
+    """Open the store as any command would, and look; whether the rider is gone."""
+    with open_store(store):
+        pass
+    assert contents(store, without=[MARKED]) == others
+    gone = held(store, MARKED) == 0
+    if gone:
+        assert files_with(store, MARKED.encode(), MARKED.encode()[:8]) == []
+        assert storage_defects(store) == []
+    else:
+        assert held(store, MARKED) == held(original, MARKED)
+    assert sorted(file.name for file in store.iterdir()) == ["LOCK", "key", "store.duckdb", "tmp"]
+    assert list((store / "tmp").iterdir()) == []
+    assert verify(store).disagreements == []
+    return gone
+
+
+def test_the_steps_are_these(driver: Driver, original: Path, tmp_path: Path) -> None:
+    store = Path(shutil.copytree(original, tmp_path / "store"))
+    assert list(dict.fromkeys(driver.run(store, rider=MARKED)["steps"])) == STEPS
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_killed_at_a_step(driver: Driver, original: Path, others: dict[str, Any], tmp_path: Path, step: str) -> None:
+    store = Path(shutil.copytree(original, tmp_path / "store"))
+    assert driver.run(store, rider=MARKED, step=step)["killed"]
+    assert check(store, original, others) == (STEPS.index(step) >= GONE_AFTER)
+
+
+@pytest.mark.parametrize("step", STEPS[GONE_AFTER + 1 :])
+def test_killed_again_while_recovering(
+    driver: Driver, original: Path, others: dict[str, Any], tmp_path: Path, step: str
+) -> None:
+    """Recovery from a kill right after the decision passes every later step."""
+    store = Path(shutil.copytree(original, tmp_path / "store"))
+    assert driver.run(store, rider=MARKED, step="decided")["killed"]
+    assert driver.run(store, step=step)["killed"]
+    driver.run(store, step=step)  # from late steps on there is nothing left to be killed in
+    assert check(store, original, others)
+
+
+@pytest.mark.long
+def test_killed_at_random_moments_and_again_while_recovering(
+    driver: Driver, original: Path, others: dict[str, Any], tmp_path: Path
+) -> None:
+    whole = min(
+        driver.run(Path(shutil.copytree(original, tmp_path / f"timing-{i}")), rider=MARKED)["seconds"] for i in range(2)
+    )
+    chance = random.Random(20)
+    outcomes = []
+    for moment in range(40):
+        store = Path(shutil.copytree(original, tmp_path / f"{moment}"))
+        first = driver.run(store, rider=MARKED, seconds=whole * chance.random())
+        driver.run(store, seconds=whole * chance.random())
+        outcomes.append((first["killed"], check(store, original, others)))
+        shutil.rmtree(store)
+    assert sum(killed for killed, _ in outcomes) > 20
+    assert {gone for _, gone in outcomes} == {True, False}

@@ -1,0 +1,105 @@
+"""Scores for a declared skill, one by one and by the file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv as pcsv
+import pyarrow.parquet as pq
+import pytest
+
+from isuit.domain import FitConfig
+from isuit.errors import InputError
+from isuit.service import history
+from isuit.service.fitting import fit
+from isuit.service.scoring import score, score_file, skill_value
+
+ANCHOR = ((3.0, 0.1), (18.0, 0.9), (35.0, 0.1))
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory, cohort_table: Callable[..., pa.Table]) -> Path:
+    """A plain fit, one with an expert curve, and one that falls back to a single curve; read only."""
+    path = tmp_path_factory.mktemp("scores") / "store"
+    table = cohort_table(41, riders=60, outcomes=30, sites=("north", "south"))
+    fit(path, table, FitConfig(activity="plain"))
+    fit(path, table, FitConfig(activity="anchored", anchor=ANCHOR))
+    fit(path, cohort_table(42, riders=30, outcomes=2), FitConfig(activity="single"))
+    return path
+
+
+@pytest.fixture(scope="module")
+def fits(store: Path) -> dict[str, str]:
+    return {record.activity: record.fit_id for record in history.fits(store)}
+
+
+def test_a_better_rider_has_a_better_chance(store: Path, fits: dict[str, str]) -> None:
+    scores = [score(store, fits["plain"], 12.0, level) for level in ("beginner", "intermediate", "expert")]
+    assert [report.skill for report in scores] == [-1.0, 0.0, 1.0]
+    chances = [report.suitability for report in scores]
+    assert chances == sorted(chances)
+    assert chances[0] < chances[2] - 0.2
+    for report in scores:
+        assert report.lower is not None
+        assert report.upper is not None
+        assert 0 < report.lower < report.suitability < report.upper < 1
+        assert not report.from_anchor
+    assert score(store, fits["plain"], 12.0, 0.0).suitability == chances[1]
+
+
+def test_a_score_agrees_with_the_recorded_curve(store: Path, fits: dict[str, str]) -> None:
+    detail = history.show(store, fits["plain"])
+    point = next(point for point in detail.curves if point.site == "north" and point.metric > 10)
+    assert point.difficulty is not None
+    at_its_level = score(store, fits["plain"], point.metric, point.difficulty, "north")
+    assert at_its_level.suitability == pytest.approx(0.5, abs=1e-6)
+
+
+def test_a_single_curve_answers_for_the_population(store: Path, fits: dict[str, str]) -> None:
+    beginner, nobody = (score(store, fits["single"], 12.0, skill) for skill in ("beginner", None))
+    assert beginner.kind == "single-curve"
+    assert beginner.suitability == nobody.suitability
+    assert beginner.skill is None
+    assert "whatever the skill" in beginner.notes[0]
+
+
+def test_beyond_the_observed_range_the_expert_answers_or_nobody(store: Path, fits: dict[str, str]) -> None:
+    flagged = score(store, fits["anchored"], 50.0, "expert")
+    assert flagged.from_anchor
+    assert "the expert curve answers" in flagged.notes[0]
+    with pytest.raises(InputError, match="outside the observed range"):
+        score(store, fits["plain"], 50.0, "expert")
+
+
+def test_what_is_no_skill_and_no_site(store: Path, fits: dict[str, str]) -> None:
+    for level in ("rider-0001", "nan", "inf"):
+        with pytest.raises(InputError, match="--skill takes") as caught:
+            skill_value(level)
+        assert "rider-0001" not in str(caught.value)
+    with pytest.raises(InputError, match="no site"):
+        score(store, fits["plain"], 12.0, "expert", "west")
+    with pytest.raises(InputError, match="give a skill"):
+        score(store, fits["plain"], 12.0, None)
+    with pytest.raises(InputError, match="finite"):
+        score(store, fits["plain"], float("nan"), "expert")
+
+
+def test_a_file_of_conditions(store: Path, fits: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "in.csv").write_text("when,metric,site,skill\nmon,12,north,beginner\ntue,14,,1.5\nwed,16,south,\n")
+    assert score_file(store, fits["plain"], tmp_path / "in.csv", tmp_path / "out.parquet", "expert") == 3
+    scored = pq.read_table(tmp_path / "out.parquet").to_pylist()
+    assert [row["when"] for row in scored] == ["mon", "tue", "wed"]
+    expected = [("beginner", "north", 12.0), (1.5, None, 14.0), ("expert", "south", 16.0)]
+    for row, (skill, site, metric) in zip(scored, expected, strict=True):
+        report = score(store, fits["plain"], metric, skill, site)
+        assert (row["suitability"], row["lower"], row["upper"]) == (report.suitability, report.lower, report.upper)
+    score_file(store, fits["plain"], tmp_path / "in.csv", tmp_path / "out.csv", "expert")
+    assert pcsv.read_csv(tmp_path / "out.csv").num_rows == 3
+    (tmp_path / "bad.csv").write_text("metric\n12\n99\n")
+    with pytest.raises(InputError, match="row 2 of the conditions: 99 is outside"):
+        score_file(store, fits["plain"], tmp_path / "bad.csv", tmp_path / "bad-out.csv", "expert")
+    assert not (tmp_path / "bad-out.csv").exists()
+    with pytest.raises(InputError, match="names no format"):
+        score_file(store, fits["plain"], tmp_path / "in.csv", tmp_path / "out.xlsx", "expert")
