@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 import sys
@@ -111,8 +112,15 @@ def table(rows: list[Row]) -> pa.Table:
 class Lab:
     """Stores made from crafted cohorts, and releases from them, all through the console script's entry point."""
 
-    def __init__(self, directory: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        capsys: pytest.CaptureFixture[str],
+        known: dict[str, Path],
+    ) -> None:
         self.directory, self._patch, self._capsys, self._made = directory, monkeypatch, capsys, 0
+        self._known = known
 
     def path(self, name: str) -> Path:
         self._made += 1
@@ -134,7 +142,19 @@ class Lab:
         policy: dict[str, Any] | None = None,
         options: tuple[str, ...] = (),
     ) -> Path:
-        """A store with these cohorts fitted in order."""
+        """A store with these cohorts fitted in order. Rules of releases have no part in fits, so stores are kept."""
+        name = hashlib.sha256(repr((cohorts, sites, policy, options)).encode()).hexdigest()
+        if name not in self._known:
+            self._known[name] = self._new_store(cohorts, sites, policy, options)
+        return self.copy(self._known[name])
+
+    def _new_store(
+        self,
+        cohorts: tuple[list[Row], ...],
+        sites: dict[str, tuple[float, float]] | None,
+        policy: dict[str, Any] | None,
+        options: tuple[str, ...],
+    ) -> Path:
         store = self.path("store")
         if policy is not None:
             file = self.path("policy.json")
@@ -181,10 +201,20 @@ class Lab:
         assert answer.code == 0, answer.err
 
 
+@pytest.fixture(scope="session")
+def known_stores() -> dict[str, Path]:
+    return {}
+
+
 @pytest.fixture
-def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Lab:
+def lab(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    known_stores: dict[str, Path],
+) -> Lab:
     monkeypatch.chdir(tmp_path)
-    return Lab(tmp_path, monkeypatch, capsys)
+    return Lab(tmp_path, monkeypatch, capsys, known_stores)
 
 
 Mutant = Callable[..., None]
