@@ -162,12 +162,10 @@ def _union(connection: duckdb.DuckDBPyConnection, fits: list[FitRecord], before:
     try:
         # A line is old enough if it is in any cohort; an outcome without a time goes by its cohort's declaration.
         query = """
-            WITH sited AS (
-                SELECT cohort_hash, count(site) > 0 AS sited FROM personal.outcomes GROUP BY cohort_hash
-            ), counted AS (
-                SELECT cohort_hash, rider, site, sited AND site IS NULL AS nowhere, observed_at, metric, outcome,
+            WITH counted AS (
+                SELECT o.cohort_hash, rider, site, sites > 0 AND site IS NULL AS nowhere, observed_at, metric, outcome,
                     declared, count(*) AS times
-                FROM personal.outcomes JOIN chosen USING (cohort_hash) JOIN sited USING (cohort_hash)
+                FROM personal.outcomes o JOIN chosen USING (cohort_hash) JOIN ledger.cohorts USING (cohort_hash)
                 GROUP BY ALL
             )
             SELECT rider, site, nowhere, observed_at, metric, outcome, max(times) AS times,

@@ -113,7 +113,7 @@ def _release_topic(
     found = source.eligible(fits, cut_off(day, policy.lag_days))
     placed = screening.place(found.outcomes, source.sites, policy, series.bins.get(topic), reasons)
     _explain(source, fits, found, policy, reasons)
-    now = fingerprints(placed)
+    now = _riders_and_outcomes(found, source, series, topic) if before else {}
     fate = carrying.decide(before, now, _then(source, topic, before, series), policy)
     draft.withdrawn += len(fate.withdrawn)
     for key in sorted(fate.carried):
@@ -240,12 +240,14 @@ def _then(
             found[name] = {}
             continue
         then = earlier.eligible(fits, cut_off(release.release_date, series.policy.lag_days))
-        # Thin cells too: what counts is whether a rider's outcomes are other ones, not whether they were enough.
-        everyone = series.policy.model_copy(update={"k": 1})
-        found[name] = fingerprints(
-            screening.place(then.outcomes, source.sites, everyone, series.bins[topic], Reasons())
-        )
+        found[name] = _riders_and_outcomes(then, source, series, topic)
     return found
+
+
+def _riders_and_outcomes(found: Eligible, source: Source, series: Series, topic: Topic) -> carrying.Fingerprints:
+    """Of all cells, thin ones too: what counts is who is there with which outcomes, not whether they are enough."""
+    everyone = series.policy.model_copy(update={"k": 1})
+    return fingerprints(screening.place(found.outcomes, source.sites, everyone, series.bins[topic], Reasons()))
 
 
 def _explain(source: Source, fits: list[FitRecord], found: Eligible, policy: Policy, reasons: Reasons) -> None:

@@ -67,7 +67,7 @@ def _geojson(rows: list[dict[str, Any]], metadata: str) -> bytes:
         outline = shape(row["h3"])
         geometry = None if outline is None else outline.geojson()
         features.append({"type": "Feature", "geometry": geometry, "properties": row})
-    document = {"type": "FeatureCollection", "metadata": json.loads(metadata), "features": features}
+    document = {"type": "FeatureCollection", "features": features, "metadata": json.loads(metadata)}
     return (json.dumps(document, ensure_ascii=False, separators=(",", ":"), allow_nan=False) + "\n").encode()
 
 

@@ -12,10 +12,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from release_lab import FIRST, RECENT, SECOND, Lab, Mutant, Row, draw
 
 from isuit.governance.release_format import ReleaseMetadata
-
-from .conftest import FIRST, RECENT, SECOND, Lab, Mutant, Row, draw
 
 SCREENING, RELEASE, CARRYING = (f"isuit.governance.{name}" for name in ("screening", "release", "carrying"))
 # Two sites of one cell of resolution 7, and others far away.
