@@ -90,6 +90,12 @@ def test_a_riders_lines_are_one_slice() -> None:
         )
 
 
+def test_lines_write_zero_without_its_sign() -> None:
+    row = {"rider": "r", "site": None, "observed_at": None, "metric": -0.0, "outcome": 1}
+    batch = pa.RecordBatch.from_pylist([row], schema=canonical.SCHEMA)
+    assert canonical.lines(batch).to_pylist() == [b"r\t\t\t0000000000000000\t1\n"]
+
+
 def test_no_lines_of_no_outcomes() -> None:
     batch = pa.RecordBatch.from_pylist([], schema=canonical.SCHEMA)
     content, offsets = canonical.line_bytes(canonical.lines(batch))

@@ -24,13 +24,12 @@ from isuit.domain import (
 )
 from isuit.errors import InputError
 
-from . import heldout
+from . import diagnostics, heldout
 from .basis import Spline, spline_for
 from .counts import Counts, count
-from .curves import CurveSpace
+from .curves import SUITABILITY_RANGE, CurveSpace
 from .gate import Gate, Incidence, check, incidence
 from .latent import LatentFit, anchor_of, fit_latent, penalised_log_likelihood
-from .minimum import least_difficulty
 from .population import visits
 from .scoring import latent_parameters, single_parameters
 from .single_curve import SingleCurve, fit_single_curve
@@ -39,12 +38,10 @@ from .solver import Progress
 ESTIMATOR_VERSION = "1"  # changes whenever the same cohort and configuration can give other numbers
 
 GRID_POINTS = 101  # metrics at which a curve is told
+_LARGEST_METRIC = 1e100  # its square, and a curve's slope along it, stay within binary64
 USABLE_OUTCOMES, USABLE_BINS = 5, 3
 USABLE_SD = 0.8  # a posterior sd above this says little more than that the rider is one of the population
 PROMOTION_LEVEL = 0.01
-# The skill-integrated curve and the single curve agree when they differ nowhere, over the central 95 % of outcomes, by
-# more than this: docs/explanation/model.md shows what sampling alone gives.
-MARGINAL_TOLERANCE = 0.05
 
 
 @dataclass(frozen=True)
@@ -79,11 +76,11 @@ def fit(data: Observations, config: FitConfig | None = None, progress: Progress 
     if latent.solution.no_skill:
         none = PromotionReport(False, 0.0, 0.5, ("skill explains nothing: the discrimination goes to zero",))
         return _single_estimate(data, gate, none, None, prepared, single)
-    scores = _held_out(data, config, prepared.space.spline, latent, progress)
+    scores, calibration = _held_out(data, config, prepared.space.spline, latent, progress)
     promotion = _promotion(prepared, latent, scores)
     if not promotion:
         return _single_estimate(data, gate, promotion, scores, prepared, single)
-    return _latent_estimate(data, gate, graph, promotion, scores, prepared, single, latent)
+    return _latent_estimate(data, gate, graph, promotion, scores, calibration, prepared, single, latent)
 
 
 def _validate(data: Observations, config: FitConfig) -> None:
@@ -93,8 +90,32 @@ def _validate(data: Observations, config: FitConfig) -> None:
         raise InputError("The metric has values that are not finite numbers; remove or correct them.")
     if not np.isin(data.outcome, (0, 1)).all():
         raise InputError("Outcomes must be 0 or 1; recode the others or remove them.")
+    lower, upper = float(data.metric.min()), float(data.metric.max())
+    if max(-lower, upper) > _LARGEST_METRIC or 0 < upper - lower < 1 / _LARGEST_METRIC:
+        raise InputError(
+            f"The metric runs from {lower:.6g} to {upper:.6g}, too large or too fine a range to compute with; "
+            "remove values that cannot be or give the metric in other units."
+        )
+    _validate_anchor(data, config)
     if config.split != "rider" and (data.observed_at is None or bool(np.any(data.observed_at == NO_TIME))):
         raise InputError(f"--split {config.split} needs an observed_at for every outcome; use --split rider.")
+
+
+def _validate_anchor(data: Observations, config: FitConfig) -> None:
+    if config.anchor is None:
+        return
+    points = np.array(config.anchor, dtype=np.float64).reshape(-1, 2)
+    metric, suitability = points.T
+    if len(points) < 2 or not np.isfinite(points).all() or np.any(np.diff(metric) <= 0):
+        raise InputError("The anchor needs at least two points with finite values, in increasing order of the metric.")
+    if np.any((suitability < 0) | (suitability > 1)):
+        raise InputError("The anchor has a suitability outside 0 to 1; an expert's suitability is between them.")
+    given = np.clip(np.interp(data.metric, metric, suitability), *SUITABILITY_RANGE)
+    if data.metric.min() < data.metric.max() and given.min() == given.max():
+        raise InputError(
+            "The anchor is the same at every observed metric, so it gives the curve no shape; leave it out or give "
+            "one that varies there."
+        )
 
 
 def _prepare(data: Observations, config: FitConfig, spline: Spline) -> _Prepared:
@@ -117,13 +138,15 @@ def _rows(data: Observations, chosen: Any) -> Observations:
 
 def _held_out(
     data: Observations, config: FitConfig, spline: Spline, full: LatentFit, progress: Progress | None
-) -> HeldOut | None:
+) -> tuple[HeldOut | None, list[dict[str, float]]]:
     """Fit what is not kept back, and score what is. The space of curves is the same; smoothing is chosen anew."""
     kept_back = heldout.test_rows(data, config.split)
     if not kept_back.any() or data.outcome[~kept_back].min() == data.outcome[~kept_back].max():
-        return None
+        return None, []
     predicted, baseline = _predict(data, config, kept_back, spline, full, progress)
-    return heldout.score(predicted, baseline, data.outcome[kept_back], data.rider[kept_back], config.split)
+    outcome = data.outcome[kept_back]
+    scores = heldout.score(predicted, baseline, outcome, data.rider[kept_back], config.split)
+    return scores, diagnostics.calibration(predicted, outcome)
 
 
 def predict_held_out(
@@ -214,6 +237,7 @@ def _latent_estimate(
     graph: Incidence,
     promotion: PromotionReport,
     scores: HeldOut | None,
+    calibration: list[dict[str, float]],
     prepared: _Prepared,
     single: SingleCurve,
     latent: LatentFit,
@@ -241,7 +265,8 @@ def _latent_estimate(
         curves=tuple(curves),
         skills=_skills(data, gate, graph, latent),
         parameters=latent_parameters(prepared.space, data.sites, latent, incomparable),
-        diagnostics=_diagnostics(data, prepared, single, latent, incomparable),
+        diagnostics=diagnostics.of_latent(data, prepared.space, prepared.counts, single, latent, incomparable)
+        | {"calibration": calibration},
     )
 
 
@@ -278,41 +303,3 @@ def _skills(data: Observations, gate: Gate, graph: Incidence, latent: LatentFit)
     bins = graph.bins_of_rider[core]
     usable = (outcomes >= USABLE_OUTCOMES) & (bins >= USABLE_BINS) & (sd[core] <= USABLE_SD)
     return Skills(tuple(data.riders[r] for r in core.tolist()), mean[core], sd[core], outcomes, bins, usable)
-
-
-def _diagnostics(
-    data: Observations, prepared: _Prepared, single: SingleCurve, latent: LatentFit, incomparable: list[str]
-) -> dict[str, Any]:
-    difference = _marginal_difference(data, prepared, single, latent)
-    return {
-        "convergence": {"gradient_norm": latent.solution.gradient_norm, "steps": latent.solution.steps},
-        "effective_degrees_of_freedom": latent.effective_degrees_of_freedom,
-        "log_precisions": latent.solution.rho.tolist(),
-        "minimum": least_difficulty(latent).as_json(),
-        "marginal": {
-            "matches": difference <= MARGINAL_TOLERANCE,
-            "largest_difference": difference,
-            "tolerance": MARGINAL_TOLERANCE,
-            "average": "riders",
-        },
-        "incomparable_sites": incomparable,
-        "exposure": {"correlation_of_mean_metric_with_skill": _exposure(data, latent)},
-    }
-
-
-def _marginal_difference(data: Observations, prepared: _Prepared, single: SingleCurve, latent: LatentFit) -> float:
-    """The largest difference of the two curves over the central 95 % of outcomes."""
-    low, high = np.quantile(data.metric, [0.025, 0.975])
-    metric = np.linspace(low, high, GRID_POINTS)
-    own = single.suitability(_at(prepared.space, metric, -1, 0.0))
-    return float(np.max(np.abs(latent.marginal(metric) - own)))
-
-
-def _exposure(data: Observations, latent: LatentFit) -> float | None:
-    """Whether stronger riders go out in higher metrics: skill should not depend on exposure."""
-    trials = np.bincount(data.rider, minlength=len(data.riders))
-    mean_metric = np.bincount(data.rider, weights=data.metric, minlength=len(data.riders)) / np.maximum(trials, 1)
-    skill = latent.solution.at.posterior.mean
-    if np.ptp(mean_metric) == 0 or np.ptp(skill) == 0:
-        return None
-    return float(np.corrcoef(mean_metric, skill)[0, 1])

@@ -34,7 +34,7 @@ def population_design(counts: Counts, sites: int, spline: Spline, correlated: bo
     if correlated:
         # The rider's mean basis vector, not the mean metric: difficulty can be U-shaped. The constant is the origin.
         basis = spline.smooth_design(counts.item_metric)[:, 1:]
-        dense = np.asarray(counts.trials @ basis) / counts.rider_trials[:, None]
+        dense = np.asarray(counts.trials @ basis) / np.maximum(counts.rider_trials, 1.0)[:, None]
         dense = dense - dense.mean(axis=0)
         rough = spline.size - spline.free
         groups = [FREE] * (spline.free - 1) + [first_group] * rough

@@ -36,6 +36,7 @@ NODES = 11
 VARIANCE_TERMS = 6
 _BLOCK_ENTRIES = 12_000  # sparse entries in a block: its arrays (entries x nodes) stay in the cache
 _THREADS = 2
+_LARGEST = 300.0  # exponent: two of them multiplied are still finite, and no probability is that small
 
 _T = TypeVar("_T")
 _z, _w = np.polynomial.hermite_e.hermegauss(NODES)
@@ -122,12 +123,12 @@ class MarginalLikelihood:
             successes = self.counts.rider_successes[block.riders]
             f_entry = f[block.item]
             for _ in range(steps):
-                p = 1.0 / (1.0 + np.exp(f_entry - a * centre[block.rows]))
+                p = 1.0 / (1.0 + np.exp(np.minimum(f_entry - a * centre[block.rows], _LARGEST)))
                 gradient = a * (successes - block.summing @ p) - (centre - prior_mean[block.riders])
                 curvature = 1.0 + a * a * (block.summing @ (p * (1.0 - p)))
                 # The posterior is log-concave, so a bound on the step is all the safeguard that is needed.
                 centre += np.clip(gradient / curvature, -1.0, 1.0)
-            p = 1.0 / (1.0 + np.exp(f_entry - a * centre[block.rows]))
+            p = 1.0 / (1.0 + np.exp(np.minimum(f_entry - a * centre[block.rows], _LARGEST)))
             return centre, 1.0 / np.sqrt(1.0 + a * a * (block.summing @ (p * (1.0 - p))))
 
         parts = list(self._over_blocks(of_block))
@@ -137,7 +138,7 @@ class MarginalLikelihood:
         """Log-likelihood and gradient with the nodes held, and the observed information when asked for."""
         counts, f = self.counts, curve.value
         prior_mean = self.population.apply(population)
-        odds = np.exp(np.clip(f, -300.0, 300.0))
+        odds = np.exp(np.clip(f, -_LARGEST, _LARGEST))
         log_likelihood = float((counts.item_trials - counts.item_successes) @ f)
         expected = np.zeros(counts.items)
         score_a = 0.0
@@ -151,7 +152,7 @@ class MarginalLikelihood:
             scale = nodes.scale[block.riders]
             theta = nodes.centre[block.riders][:, None] + scale[:, None] * NODE
             # exp(f - a theta) as a product: one exponential per item and per node instead of one per entry and node.
-            ratio = np.exp(-a * theta)[block.rows]
+            ratio = np.exp(np.clip(-a * theta, -_LARGEST, _LARGEST))[block.rows]
             ratio *= odds[block.item][:, None]
             ratio += 1.0
             log_joint = a * theta * (successes - block.rider_trials[:, None]) - block.summing @ np.log(ratio)
@@ -360,5 +361,6 @@ def _orthonormal_polynomials(weight: FloatArray) -> Iterator[FloatArray]:
         shift = np.einsum("rq,rq,rq,q->r", weight, now, now, NODE)
         following = (NODE - shift[:, None]) * now - norm[:, None] * before
         norm = np.sqrt(np.einsum("rq,rq,rq->r", weight, following, following))
-        before, now = now, following / norm[:, None]
+        # A posterior that all but stands on a few nodes has no further polynomials.
+        before, now = now, following / np.where(norm > 1e-12, norm, np.inf)[:, None]
         yield now

@@ -15,6 +15,7 @@ from .design import Design
 from .smoothing import choose, inverse_of, precisions
 
 TOLERANCE = 1e-9  # of the gradient, in standard errors
+_MOST_CHOICES = 40  # of the smoothing: between two neighbouring values it can alternate for ever
 
 
 @dataclass(frozen=True)
@@ -48,12 +49,13 @@ def fit_single_curve(
     floor = np.where(groups < 0, 1e-3, 0.0)
     floor[0] = 1e-6
     settled = 0
-    for _ in range(200):
+    for step in range(200):
         p = expit(-(design.apply(beta)))
         weight = trials * p * (1 - p)
         information = design.gram(weight) + np.diag(floor)
         score = -design.pull_back(successes - trials * p) - floor * beta
-        if not fixed and settled < 2:
+        choosing = not fixed and settled < 2 and step < _MOST_CHOICES
+        if choosing:
             chosen = choose(information, information @ beta + score, groups, rho)
             settled = settled + 1 if np.array_equal(chosen, rho) else 0
             rho = chosen
@@ -61,7 +63,7 @@ def fit_single_curve(
         gradient = score - ridge * beta
         factor = cho_factor(information + np.diag(ridge), lower=True)
         move = cho_solve(factor, gradient)
-        if (fixed or settled >= 2) and np.sqrt(max(gradient @ move, 0.0)) < TOLERANCE:
+        if not choosing and np.sqrt(max(gradient @ move, 0.0)) < TOLERANCE:
             break
         largest = float(np.max(np.abs(design.apply(move))))
         beta = beta + move * min(1.0, 4.0 / max(largest, 1e-12))

@@ -36,7 +36,11 @@ def precisions(rho: FloatArray, groups: IntArray) -> FloatArray:
 
 
 def inverse_of(factor: tuple[FloatArray, bool]) -> FloatArray:
-    """The inverse from a lower Cholesky factor; a third of the work of solving for the identity."""
+    """The inverse from a lower Cholesky factor."""
+    size = len(factor[0])
+    if size <= _MANY:
+        return np.asarray(cho_solve(factor, np.eye(size)))
+    # A third of the work of solving for the identity; but OpenBLAS wakes its threads for it at any size.
     lower, info = dpotri(factor[0], lower=1)
     if info != 0:
         raise LinAlgError("singular factor")

@@ -96,6 +96,13 @@ def test_canonicalise_where_nothing_can_be_written(folder: Path) -> None:
     assert run.stderr == "isuit: cannot write absent/cohort.tsv: no such file or directory\n"
 
 
+def test_canonicalise_on_a_full_disk_leaves_nothing(folder: Path) -> None:
+    command = f"ulimit -f 0; '{BIN / 'isuit'}' canonicalise cohort.csv --out cohort.tsv"
+    run = subprocess.run(["bash", "-c", command], cwd=folder, capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stderr) == (2, "isuit: cannot write cohort.tsv: file too large\n")
+    assert [path.name for path in folder.iterdir()] == ["cohort.csv"]
+
+
 def test_a_refusal_as_json_lists_the_defects(folder: Path) -> None:
     (folder / "bad.csv").write_text("rider,metric,outcome\nmallory,1,1\n,nan,7\n")
     run = isuit(folder, "hash", "bad.csv", "--json")

@@ -1,0 +1,1 @@
+"""Tests of the estimator, one module for each of its modules."""
