@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from .options import DEFAULT_STORE, DEFAULT_WAIT, Json, Store, Wait
-from .output import note, print_json
+from .output import note, print_json, progress_bar
 
 FORMATS = ("jsonl", "csv", "geoparquet", "geojson")
 
@@ -42,14 +42,16 @@ def export_atlas(
 
     if format_ not in FORMATS:
         raise InputError(f"--format is one of {', '.join(FORMATS)}; choose one of them.")
-    exported = releases.export_atlas(
-        store,
-        out,
-        release=None if release is None else read_date(release),
-        kind=format_,  # type: ignore[arg-type]  # checked above
-        options={"k": k, "lag_days": lag_days, "resolution": resolution},
-        wait=wait,
-    )
+    with progress_bar(quiet=json) as progress:
+        exported = releases.export_atlas(
+            store,
+            out,
+            release=None if release is None else read_date(release),
+            kind=format_,  # type: ignore[arg-type]  # checked above
+            options={"k": k, "lag_days": lag_days, "resolution": resolution},
+            wait=wait,
+            progress=progress,
+        )
     if explain:
         for line in exported.explanation or ["no cell is missing"]:
             note(line)

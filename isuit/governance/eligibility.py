@@ -181,12 +181,9 @@ def _union(connection: duckdb.DuckDBPyConnection, fits: list[FitRecord], before:
 
 
 def _places(table: pa.Table) -> tuple[IntArray, tuple[str | None, ...]]:
-    sites = table.column("site").to_pylist()
-    nowhere = table.column("nowhere").to_numpy(zero_copy_only=False)
-    places: list[str | None] = sorted({site for site in sites if site is not None})
-    code_of: dict[str | None, int] = {site: code for code, site in enumerate(places)}
-    if any(site is None for site in sites):
-        code_of[None] = len(places)
-        places.append(None)
-    code = np.array([code_of[site] for site in sites], dtype=np.int64)
-    return np.where(nowhere, NOWHERE, code), tuple(places)
+    encoded = table.column("site").combine_chunks().dictionary_encode(null_encoding="encode")
+    found = encoded.dictionary.to_pylist()
+    places = sorted(found, key=lambda site: (site is None, site or ""))
+    order = np.array([places.index(site) for site in found], dtype=np.int64)
+    code = order[encoded.indices.to_numpy()] if found else np.zeros(0, np.int64)
+    return np.where(table.column("nowhere").to_numpy(), NOWHERE, code), tuple(places)

@@ -32,6 +32,7 @@ from isuit.store.fits import FitRecord
 from isuit.store.releases import BinRecord, ReleaseRecord, release_bins, release_lines, release_members
 from isuit.store.sites import Coordinates, known_sites
 
+Progress = Callable[[str, float], None]
 FAR_FUTURE = datetime(9999, 1, 1)
 
 
@@ -83,12 +84,15 @@ class Source:
         return eligible(self.connection, fits, before, self.opted_out)
 
 
-def make_release(source: Source, day: date, series: Series) -> Draft:
+def make_release(source: Source, day: date, series: Series, progress: Progress | None = None) -> Draft:
     """Everything that a release of this date consists of; the store is not written."""
+    tell = progress or (lambda stage, share: None)
     draft = Draft(bins=dict(series.bins))
     before = _released_before(source, series)
     for topic, fits in source.topics().items():
+        tell(f"{topic.activity}, {topic.dimension}", 0.0)
         _release_topic(source, day, series, topic, fits, before.pop(topic, {}), draft)
+        tell(f"{topic.activity}, {topic.dimension}", 1.0)
     # A topic whose fits are gone has no live riders.
     draft.withdrawn += sum(len(rows) for rows in before.values())
     draft.rows = in_order(draft.rows)

@@ -25,7 +25,7 @@ from isuit.governance import dates
 from isuit.governance.bins import Bins
 from isuit.governance.eligibility import Topic
 from isuit.governance.policy import Policy, policy_of
-from isuit.governance.release import Draft, Series, Source, make_release
+from isuit.governance.release import Draft, Progress, Series, Source, make_release
 from isuit.governance.release_files import EXTENSIONS, Format, check_file, files
 from isuit.governance.release_format import (
     ExportReport,
@@ -58,6 +58,7 @@ def export_atlas(
     kind: Format = "jsonl",
     options: Mapping[str, Any] | None = None,
     wait: float = DEFAULT_WAIT,
+    progress: Progress | None = None,
 ) -> Exported:
     """Make the release of a date, or write again the one that is there. `options` can only tighten the policy."""
     with open_store(store_path, write=True, wait=wait) as store:
@@ -72,7 +73,7 @@ def export_atlas(
             notes = ["this release was made before; its rows are written again as they were published"]
             return Exported(_report(store, known, path, kind, None, notes), notes)
         _refuse_date(day, releases)
-        draft = make_release(source_of(store), day, _series(policy, releases))
+        draft = make_release(source_of(store), day, _series(policy, releases), progress)
         explanation = _explained(draft)
         if not draft.rows:
             raise PolicyRefusal(_nothing_qualifies(explanation))

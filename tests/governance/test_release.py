@@ -331,5 +331,31 @@ def test_the_how_to_joins_a_release_to_a_weather_file(
     assert len(names["cells"]) == len(PLACES)
 
 
+def test_saturation_follows_the_curve_and_not_raw_outcomes(lab: Lab) -> None:
+    """A bin in which everyone succeeded has its value like any other, and the same after one of them failed."""
+    rows = draw(24, seed=1)
+    easy = [
+        Row(row.rider, row.metric, 1 if 16 <= row.metric < 20 else row.outcome, None, row.observed_at) for row in rows
+    ]
+    place = next(number for number, row in enumerate(easy) if 16 <= row.metric < 20)
+    once = [*easy[:place], Row(easy[place].rider, easy[place].metric, 0, None, OLD), *easy[place + 1 :]]
+    statuses = [
+        {row["metric"]: row["status"] for row in lab.release(cohort).rows if row["metric"] == 18}
+        for cohort in (easy, once)
+    ]
+    assert statuses[0] == statuses[1]
+    assert statuses[0]
+
+
+def test_the_global_cell_has_no_place(lab: Lab) -> None:
+    store = lab.store(draw(seed=1))
+    for kind, extension in FORMATS.items():
+        file = lab.directory / f"atlas.{extension}"
+        lab.isuit("export-atlas", "--store", store, "--release", FIRST, "--format", kind, "--out", file)
+        assert lab.isuit("check-release", file).code == 0
+    rows = pq.read_table(lab.directory / "atlas.parquet").to_pylist()
+    assert {(row["h3"], row["latitude"], row["geometry"]) for row in rows} == {("global", None, None)}
+
+
 def test_old_is_old_enough() -> None:
     assert (datetime(2026, 1, 1, tzinfo=UTC) - OLD).days > 90 > (datetime(2026, 1, 1, tzinfo=UTC) - RECENT).days

@@ -41,6 +41,7 @@ def has_fifth_cell(lab: Lab, fifth: list[Row]) -> bool:
     return len(released.cells) == 5
 
 
+@pytest.mark.long
 class TestUnionOfRiders:
     """Six riders who visit both sites of a cell are six, not twelve."""
 
@@ -62,6 +63,7 @@ class TestUnionOfRiders:
         assert self.leaks(lab)
 
 
+@pytest.mark.long
 class TestSpellingVariants:
     """Six riders in two spellings each are six."""
 
@@ -79,6 +81,7 @@ class TestSpellingVariants:
         assert self.leaks(lab)
 
 
+@pytest.mark.long
 class TestPlaceholders:
     """Eight riders, `unknown`, `NULL` and `-` are eight."""
 
@@ -219,6 +222,7 @@ class TestCopies:
         assert self.leaks(lab)
 
 
+@pytest.mark.long
 class TestDominance:
     """A cell in which one rider outweighs nine others, each with one outcome per bin, is not released."""
 
@@ -343,6 +347,7 @@ class TestAddedRowsOfOne:
         assert self.leaks(lab)
 
 
+@pytest.mark.long
 class TestOptOutBelowK:
     """A cell of ten riders, one of whom opts out, is withdrawn."""
 
@@ -508,6 +513,7 @@ def _numbers(value: Any) -> list[float]:
     return [value] if isinstance(value, (int, float)) and not isinstance(value, bool) else []
 
 
+@pytest.mark.long
 class TestCanaries:
     """No rider's ID is in rows, metadata, answers, errors, explanations, pictures or Parquet footers."""
 
