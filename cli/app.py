@@ -9,12 +9,13 @@ import typer
 
 from isuit.errors import IsuitError
 
-from . import audit, cohorts, demo, fits, reports, riders
+from . import audit, cohorts, demo, fits, releases, reports, riders
 
 # The help is in order of the people who use it, each with the command to begin with.
 SCIENTIST = "A data scientist: begin with isuit fit --cohort FILE"
 AUDITOR = "An auditor: begin with isuit verify"
 OFFICER = "A data-protection officer: begin with isuit delete-rider ID --dry-run"
+READER = "The public atlas: begin with isuit export-atlas, and its readers with isuit check-release FILE"
 STORE = "The store"
 PAPER = "The paper's experiment: begin here without data of your own"
 
@@ -64,6 +65,8 @@ app.command("delete-rider", context_settings=riders.ANY_ID, rich_help_panel=OFFI
 app.command("show-rider", context_settings=riders.ANY_ID, rich_help_panel=OFFICER)(riders.show_rider)
 app.command("reinstate", context_settings=riders.ANY_ID, rich_help_panel=OFFICER)(riders.reinstate)
 app.command("pseudonymise", rich_help_panel=OFFICER)(riders.pseudonymise)
+app.command("export-atlas", rich_help_panel=READER)(releases.export_atlas)
+app.command("check-release", rich_help_panel=READER)(releases.check_release)
 app.command("status", rich_help_panel=STORE)(fits.status)
 app.command("init", rich_help_panel=STORE)(fits.init)
 app.command("latent-demo", rich_help_panel=PAPER)(demo.latent_demo)

@@ -84,4 +84,5 @@ class Founding:
             "INSERT INTO ledger.store VALUES (?, ?, ?, ?, ?)",
             [store_id, now, self.tool_version, key_digest(key), policy],
         )
-        self.record(connection, "store-created", {"store_id": store_id}, {"ledger.store": [store_id]})
+        created: dict[str, object] = {"store_id": store_id, "policy": dict(self.policy)}
+        self.record(connection, "store-created", created, {"ledger.store": [store_id]})
