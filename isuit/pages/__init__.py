@@ -43,6 +43,18 @@ def write_page(path: Path, text: str) -> None:
         raise InputError(f"{path.name} cannot be written ({error.strerror}); name another place") from None
 
 
+def data_of(text: str) -> dict[str, Any]:
+    """The data that a page draws; ValueError where there are none."""
+    begin, end = '<script type="application/json" id="data">', "</script>"
+    _, found, rest = text.rpartition(begin)  # the last one: before it is only code
+    if not found or end not in rest:
+        raise ValueError("not a page of isuit")
+    data = json.loads(rest[: rest.index(end)])
+    if not isinstance(data, dict):
+        raise ValueError("not a page of isuit")
+    return data
+
+
 def _as_json(data: dict[str, Any]) -> str:
     """JSON that can stand inside a script element: no text in it can end the element or open a comment."""
     return json.dumps(data, ensure_ascii=False, allow_nan=False, sort_keys=True).replace("<", "\\u003c")
