@@ -94,5 +94,5 @@ if (data.calibration) {
       x: predicted, y: observed, mode: "markers+lines", line: { color: COLOURS[0] }, marker: { size: 9 }, customdata: outcomes,
       hovertemplate: "predicted %{x:.1%}, observed %{y:.1%}, %{customdata} outcomes<extra></extra>",
     },
-  ], layout("predicted", "observed", [0, 1]), CONFIG);
+  ], layout("predicted", "observed", [-0.03, 1.03]), CONFIG);
 }

@@ -28,7 +28,7 @@ function facts(rows) {
 
 function layout(x, y, range) {
   return {
-    margin: { l: 58, r: 14, t: 10, b: 46 }, showlegend: false, hovermode: "closest", hoverlabel: { namelength: -1 },
+    margin: { l: 58, r: 14, t: 30, b: 46 }, showlegend: false, hovermode: "closest", hoverlabel: { namelength: -1 },
     font: { family: "system-ui, sans-serif", size: 12, color: "#1f2933" },
     xaxis: { title: { text: plain(x) }, gridcolor: "#e4e7eb", zeroline: false },
     yaxis: { title: { text: y }, gridcolor: "#e4e7eb", zeroline: false, ...(range ? { range } : {}) },
