@@ -24,7 +24,7 @@ Fingerprints = dict[tuple[str, int, str], int]  # cell, bin, rider: what their o
 
 @dataclass(frozen=True)
 class Released:
-    """A row of the release before, with what is kept in-house about it."""
+    """A row as it was last released, with what is kept in-house about it."""
 
     row: ReleaseRow
     record: BinRecord
@@ -33,7 +33,7 @@ class Released:
 
 @dataclass(frozen=True)
 class Fate:
-    """Of the rows of the release before: `carried` stay as they are; what is in neither set is computed again."""
+    """Of the rows released before: `carried` stay as they are; what is in neither set is computed again."""
 
     carried: frozenset[Key]
     withdrawn: frozenset[Key]

@@ -93,10 +93,16 @@ def make_release(source: Source, day: date, series: Series, progress: Progress |
         tell(f"{topic.activity}, {topic.dimension}", 0.0)
         _release_topic(source, day, series, topic, fits, before.pop(topic, {}), draft)
         tell(f"{topic.activity}, {topic.dimension}", 1.0)
-    # A topic whose fits are gone has no live riders.
-    draft.withdrawn += sum(len(rows) for rows in before.values())
     draft.rows = in_order(draft.rows)
+    draft.withdrawn = len(_newest_keys(source, series) - {row.key for row in draft.rows})
     return draft
+
+
+def _newest_keys(source: Source, series: Series) -> set[tuple[str, str, str, float]]:
+    if not series.releases:
+        return set()
+    lines = release_lines(source.connection, series.releases[-1].release_id)
+    return {ReleaseRow.model_validate_json(line).key for line in lines}
 
 
 def in_order(rows: list[ReleaseRow]) -> list[ReleaseRow]:
@@ -119,7 +125,6 @@ def _release_topic(
     _explain(source, fits, found, policy, reasons)
     now = _riders_and_outcomes(found, source, series, topic) if before else {}
     fate = carrying.decide(before, now, _then(source, topic, before, series), policy)
-    draft.withdrawn += len(fate.withdrawn)
     for key in sorted(fate.carried):
         _carry(topic, key, before[key], day, draft)
     if placed is None:
@@ -213,20 +218,23 @@ def _carry(topic: Topic, key: Key, released: Released, day: date, draft: Draft) 
 
 
 def _released_before(source: Source, series: Series) -> dict[Topic, dict[Key, Released]]:
-    """The rows of the newest release, by topic, cell and bin."""
-    if not series.releases:
-        return {}
-    newest = series.releases[-1].release_id
-    records = {(record.curve, record.bin): record for record in release_bins(source.connection, newest)}
-    members = release_members(source.connection, newest)
+    """Every row that was ever released, as it was last, by topic, cell and bin.
+
+    Not only those of the newest release: a row that was withdrawn and comes back with one rider more would otherwise be
+    computed again, and stand beside its last version like two releases around one person.
+    """
     found: dict[Topic, dict[Key, Released]] = {}
-    for line in release_lines(source.connection, newest):
-        row = ReleaseRow.model_validate_json(line)
-        topic = Topic(row.activity, row.dimension)
-        bin_ = int(series.bins[topic].of(np.array([row.metric]))[0])
-        name = (curve_name(topic, row.h3), bin_)
-        released = Released(row, records[name], frozenset(members.get(name, set())))
-        found.setdefault(topic, {})[row.h3, bin_] = released
+    for release in reversed(series.releases):
+        name = release.release_id
+        records = {(record.curve, record.bin): record for record in release_bins(source.connection, name)}
+        members = release_members(source.connection, name)
+        for line in release_lines(source.connection, name):
+            row = ReleaseRow.model_validate_json(line)
+            topic = Topic(row.activity, row.dimension)
+            bin_ = int(series.bins[topic].of(np.array([row.metric]))[0])
+            curve = (curve_name(topic, row.h3), bin_)
+            released = Released(row, records[curve], frozenset(members.get(curve, set())))
+            found.setdefault(topic, {}).setdefault((row.h3, bin_), released)
     return found
 
 

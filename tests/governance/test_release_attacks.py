@@ -370,6 +370,34 @@ class TestOptOutBelowK:
         assert self.leaks(lab)
 
 
+class TestReturnOfAWithdrawnRow:
+    """A row that falls below k and comes back with one other rider is as it was: two people changed, not five."""
+
+    def leaks(self, lab: Lab) -> bool:
+        rows = [row for row in draw(26, seed=1) if not (row.rider >= "rider-020" and 16 <= row.metric < 20)]
+        store = lab.store(rows, policy={"k": 20})
+        first = [row for row in lab.export(store).values if row["metric"] == 18]
+        lab.opt_out(store, "rider-003")
+        assert not [row for row in lab.export(store, SECOND).rows if row["metric"] == 18]
+        lab.fit(store, [*rows, *draw(["newcomer"], 18, seed=81)])
+        third = [row for row in lab.export(store, "2026-07-01").values if row["metric"] == 18]
+        assert len(first) == len(third) == 1
+        return first != third
+
+    def test_the_attack_fails(self, lab: Lab) -> None:
+        assert not self.leaks(lab)
+
+    def test_it_succeeds_when_only_the_newest_release_counts(self, lab: Lab, mutant: Mutant) -> None:
+        from isuit.governance import release
+
+        every = release._released_before
+        mutant(
+            f"{RELEASE}._released_before",
+            lambda source, series: every(source, replace(series, releases=series.releases[-1:])),
+        )
+        assert self.leaks(lab)
+
+
 # --- what the bytes say beside the numbers ----------------------------------------------------------------------------
 
 
