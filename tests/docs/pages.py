@@ -157,9 +157,11 @@ def rewrite(path: Path, folder: Path) -> None:
         if isinstance(step, Saved):
             prepare(step, folder)
         elif step.run:
+            before = os.times().children_user
             done = execute(step, folder)
+            spent = os.times().children_user - before
             agreed = done.agrees_with(step.expected) if step.expected else True
-            print(f"{'ok ' if agreed else 'NEW'} exit {done.exit_code} {step.text.splitlines()[0]}")
+            print(f"{'ok ' if agreed else 'NEW'} exit {done.exit_code} {spent:4.1f} s {step.text.splitlines()[0]}")
             if done.exit_code != step.exit_code:
                 print("\n".join(done.seen))
             if not agreed:

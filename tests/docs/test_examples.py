@@ -17,6 +17,9 @@ NOT_RUN: dict[str, dict[str, str]] = {
         "make demo": "makes a virtual environment; the command behind it, `isuit latent-demo`, is run further down",
         "make test": "runs this very test",
     },
+    "docs/how-to/schedule-releases.md": {
+        "isuit export-atlas --out public/atlas.jsonl --wait 600": "its release is that of the quarter in which it runs",
+    },
 }
 
 EXAMPLES = [path for path in pages.pages() if any(isinstance(step, Command) for step in pages.steps(path))]
