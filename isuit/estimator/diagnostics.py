@@ -50,7 +50,7 @@ def of_latent(
             "average": "riders",
         },
         "incomparable_sites": incomparable,
-        "exposure": _exposure(data, latent, difference),
+        "exposure": _exposure(counts, latent, difference),
         "marginal_reliability": spread / (spread + doubt),
         "item_fit": _item_fit(counts, latent),
     }
@@ -77,10 +77,9 @@ def _marginal_difference(data: Observations, space: CurveSpace, single: SingleCu
     return float(np.max(np.abs(latent.marginal(metric) - own)))
 
 
-def _exposure(data: Observations, latent: LatentFit, difference: float) -> dict[str, Any]:
+def _exposure(counts: Counts, latent: LatentFit, difference: float) -> dict[str, Any]:
     """Whether stronger riders choose other conditions, which breaks the independence of skill and metric."""
-    trials = np.bincount(data.rider, minlength=len(data.riders))
-    mean_metric = np.bincount(data.rider, weights=data.metric, minlength=len(data.riders)) / np.maximum(trials, 1)
+    mean_metric = (counts.trials @ counts.item_metric) / np.maximum(counts.rider_trials, 1.0)
     skill = latent.solution.at.posterior.mean
     correlation = None
     if np.ptp(mean_metric) > 0 and np.ptp(skill) > 0:
