@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 SHARED ?= ../shared/data
 
-.PHONY: setup demo repro test quick lint types bench docs clean
+.PHONY: setup demo repro test test-oldest-duckdb quick lint types bench docs clean
 
 setup: $(READY)
 
@@ -29,6 +29,20 @@ test quick: export OPENBLAS_NUM_THREADS = 1
 test: $(READY)  ## every test
 	$(BIN)/python -m pytest -n 2
 
+OLDEST := .venv-duckdb-1.5
+
+$(OLDEST)/.ready: pyproject.toml
+	$(PYTHON) -m venv $(OLDEST)
+	$(OLDEST)/bin/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(OLDEST)/bin/python -m pip install --quiet --editable . --group dev "duckdb<1.6"
+	@touch $@
+
+test-oldest-duckdb: $(READY) $(OLDEST)/.ready  ## the store on the oldest DuckDB, and each reads what the other wrote
+	$(OLDEST)/bin/python -m pytest -n 2 -m "not long" tests/store tests/audit
+	rm -rf $(OLDEST)/stores && mkdir $(OLDEST)/stores
+	$(BIN)/isuit init --store $(OLDEST)/stores/new && $(OLDEST)/bin/isuit verify --store $(OLDEST)/stores/new
+	$(OLDEST)/bin/isuit init --store $(OLDEST)/stores/old && $(BIN)/isuit verify --store $(OLDEST)/stores/old
+
 quick: $(READY)  ## the tests that take seconds
 	$(BIN)/python -m pytest -n 2 -m "not long"
 
@@ -44,4 +58,4 @@ bench: $(READY)
 	$(BIN)/python benchmarks/hashing.py
 
 clean:
-	rm -rf $(VENV) build dist demo repro .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(OLDEST) build dist demo repro .pytest_cache .mypy_cache .ruff_cache

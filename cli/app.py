@@ -8,7 +8,7 @@ import typer
 
 from isuit.errors import IsuitError
 
-from . import audit, cohorts, demo, fits, riders
+from . import audit, cohorts, demo, fits, releases, riders
 
 app = typer.Typer(
     name="isuit",
@@ -37,6 +37,8 @@ app.command("status")(fits.status)
 app.command("verify")(audit.verify)
 app.command("rederive")(audit.rederive)
 app.command("bundle")(audit.bundle)
+app.command("export-atlas")(releases.export_atlas)
+app.command("check-release")(releases.check_release)
 app.command("delete-rider", context_settings=riders.ANY_ID)(riders.delete_rider)
 app.command("show-rider", context_settings=riders.ANY_ID)(riders.show_rider)
 app.command("reinstate", context_settings=riders.ANY_ID)(riders.reinstate)

@@ -39,10 +39,33 @@ def verify(
         raise typer.Exit(1)
 
 
+def is_date(text: str) -> bool:
+    """A release is named by its date, which no fit id or cohort hash looks like."""
+    return len(text) == 10 and text[4] == text[7] == "-"
+
+
+def _rederive_release(release: str, store: Path, wait: float, json: bool) -> None:
+    from isuit.service.release_rederivation import rederive_release
+
+    report = rederive_release(store, release, wait)
+    if json:
+        print_json(report.model_dump(mode="json"))
+    else:
+        print(f"{report.verdict}: {report.rows} rows recorded, {report.rows_again} again")
+        for sentence in report.notes:
+            note(f"note: {sentence}")
+    if report.verdict == "diverged":
+        raise typer.Exit(1)
+
+
 def rederive(
     fit: Annotated[
         str | None,
-        typer.Argument(metavar="[FIT]", help="A fit id or a cohort hash, or 8 digits of one.", show_default=False),
+        typer.Argument(
+            metavar="[FIT]",
+            help="A fit id, a cohort hash, or 8 digits of one; or a release's date.",
+            show_default=False,
+        ),
     ] = None,
     cohort: Annotated[
         list[str] | None, typer.Option("--cohort", help="Your own copy of the cohort, instead of the stored one.")
@@ -59,6 +82,9 @@ def rederive(
     from isuit.ingest import parse_mapping
     from isuit.service import checks
 
+    if fit is not None and is_date(fit):
+        _rederive_release(fit, store, wait, json)
+        return
     if (fit is None) == (bundle is None):
         raise InputError("name a fit of the store, or a bundle with --bundle, and not both")
     columns = parse_mapping(column)

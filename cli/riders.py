@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .options import DEFAULT_STORE, DEFAULT_WAIT, Column, Json, Store, Timezone, Wait
-from .output import note, print_json
+from .output import note, print_json, progress_bar
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -57,7 +57,10 @@ def delete_rider(
         if not typer.confirm(f"Erase {plan.riders} rider(s) for good?", err=True):
             note("Nothing was erased.")
             raise typer.Exit(2)
-    done = riders.delete_riders(store, chosen, suppress=not no_suppress, copy_to=receipt, wait=wait)
+    with progress_bar(quiet=json) as progress:
+        done = riders.delete_riders(
+            store, chosen, suppress=not no_suppress, copy_to=receipt, wait=wait, progress=progress
+        )
     if json:
         print_json(riders.as_json(done))
         return

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from isuit import published
-from isuit.governance import receipt
+from isuit.governance import receipt, release_format
 from isuit.published import Published
 from isuit.service import pseudonymising, riders
 
@@ -14,6 +14,7 @@ from isuit.service import pseudonymising, riders
 SCHEMAS: dict[str, type[Published]] = {
     **published.SCHEMAS,
     **receipt.SCHEMAS,
+    **release_format.SCHEMAS,
     **riders.SCHEMAS,
     **pseudonymising.SCHEMAS,
 }

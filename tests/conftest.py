@@ -82,6 +82,7 @@ def full_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "INSERT INTO ledger.releases VALUES ('2026-01-01', '2026-01-01', '{}', '{}', 1, 1, 'digest', ?)", [now]
         )
         connection.execute("INSERT INTO ledger.release_rows VALUES ('2026-01-01', 0, '{}')")
+        connection.execute("INSERT INTO ledger.release_bins VALUES ('2026-01-01', 'curve', 3, 12, '2026-01-01')")
         append_event(
             connection,
             "test-rows",
@@ -90,6 +91,7 @@ def full_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 "ledger.receipts": ["receipt-1"],
                 "ledger.releases": ["2026-01-01"],
                 "ledger.release_rows": ["2026-01-01"],
+                "ledger.release_bins": ["2026-01-01"],
             },
             tables=["personal.suppressed", "personal.pseudonyms", "personal.release_members"],
             key=store.key,

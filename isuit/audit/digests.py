@@ -29,6 +29,7 @@ KEYED_ROWS = {
     "ledger.receipts": "receipt_id",
     "ledger.releases": "release_id",
     "ledger.release_rows": "release_id",
+    "ledger.release_bins": "release_id",
     "atlas.difficulty": "fit_id",
 }
 # Tables that change as a whole; the personal ones are digested with the store's key, so that the log confirms no guess.

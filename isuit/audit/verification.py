@@ -22,7 +22,7 @@ from isuit.audit.log import GENESIS, Event, read_log
 from isuit.errors import IsuitError
 from isuit.store.cohorts import cohort_records
 from isuit.store.fits import fit_records
-from isuit.store.opening import key_digest
+from isuit.store.founding import key_digest
 from isuit.store.query import rows
 
 Progress = Callable[[str, float], None]

@@ -74,8 +74,12 @@ def count(
     spline: Spline,
     riders: int,
     site: IntArray | None = None,
+    weight: FloatArray | None = None,
 ) -> Counts:
-    """Count outcomes. The result does not depend on the order of the rows."""
+    """Count outcomes, each as one or as its weight. The result does not depend on the order of the rows.
+
+    Weights must be whole multiples of a power of two, so that their sums are exact in any order.
+    """
     exact = rider.size <= EXACT_ROWS
     if exact:
         values, cell = np.unique(metric, return_inverse=True)
@@ -102,8 +106,9 @@ def count(
         item_metric = spline.lower + (spline.upper - spline.lower) * mean
     shape = (riders, items)
     # Several outcomes of a rider at an item are summed, in whole numbers, hence exactly and in any order.
-    trials = csr_matrix((np.ones(rider.size), (rider, item)), shape=shape)
-    successes = csr_matrix((outcome.astype(np.float64), (rider, item)), shape=shape)
+    weight = np.ones(rider.size) if weight is None else weight
+    trials = csr_matrix((weight, (rider, item)), shape=shape)
+    successes = csr_matrix((weight * outcome, (rider, item)), shape=shape)
     for matrix in (trials, successes):
         matrix.sum_duplicates()
     return Counts(trials, successes, item_metric, present // width - 1)

@@ -62,12 +62,12 @@ class LatentFit:
 
     def difficulty(self, metric: FloatArray, site: int = -1) -> Band:
         """Difficulty and its standard error, by the delta method over curve, discrimination and population."""
-        value, slope = self._difficulty_slope(metric, site)
+        value, slope = self.difficulty_slope(metric, site)
         spread = narrow.product(slope, self.solution.covariance)
         se = np.sqrt(np.einsum("xm,xm->x", spread, slope))
         return Band(value, se, spread @ self._discrimination_slope)
 
-    def _difficulty_slope(self, metric: FloatArray, site: int) -> tuple[FloatArray, FloatArray]:
+    def difficulty_slope(self, metric: FloatArray, site: int) -> tuple[FloatArray, FloatArray]:
         a, coefficients, _ = split(self.problem, self.solution.phi)
         design = self.space.design(metric, np.full(metric.size, site), a)
         f = design.apply(coefficients)

@@ -16,6 +16,7 @@ is in tmp/ was swept), a retired file that still *is* the database (unlink that 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -26,10 +27,11 @@ from isuit.audit.log import append_event
 from isuit.errors import StoreError
 from isuit.governance.receipt import METHOD, ErasureReceipt, read_receipt
 from isuit.store.connection import STORAGE_VERSION, connect
-from isuit.store.opening import sweep, sync_directory
-from isuit.store.paths import FILE_MODE, StorePaths
+from isuit.store.opening import sweep
+from isuit.store.paths import FILE_MODE, StorePaths, sync_directory
 from isuit.store.query import rows
 
+Progress = Callable[[str, float], None]
 ERASURE = "erasure"  # what `ledger.pending` calls the work
 PENDING = "ledger.pending"
 OVERWRITE_BYTES = 1 << 20
@@ -39,7 +41,11 @@ def reached(step: str) -> None:
     """Called at every step. Does nothing; tests replace it to stop the process exactly there."""
 
 
-def finish(paths: StorePaths, key: bytes) -> ErasureReceipt | None:
+def _silent(stage: str, share: float) -> None:
+    """Progress that nobody watches."""
+
+
+def finish(paths: StorePaths, key: bytes, progress: Progress = _silent) -> ErasureReceipt | None:
     """Bring a decided erasure to its end, from wherever it stands; the receipt if one was completed now.
 
     Needs the exclusive lock and no connection open.
@@ -48,7 +54,7 @@ def finish(paths: StorePaths, key: bytes) -> ErasureReceipt | None:
     receipt = None
     if receipts := _settle(paths):
         try:
-            receipt = _copy(paths, key, receipts)
+            receipt = _copy(paths, key, receipts, progress)
             _swap(paths)
         except (duckdb.Error, OSError) as error:
             raise StoreError(
@@ -78,7 +84,7 @@ def _settle(paths: StorePaths) -> list[str]:
     return [subject for _, subject in pending]
 
 
-def _copy(paths: StorePaths, key: bytes, receipts: list[str]) -> ErasureReceipt:
+def _copy(paths: StorePaths, key: bytes, receipts: list[str], progress: Progress) -> ErasureReceipt:
     """Write the new file: every row of the old one, and the completion of the receipts."""
     connection = connect(Path(":memory:"), paths.spill, read_only=False)
     try:
@@ -87,7 +93,12 @@ def _copy(paths: StorePaths, key: bytes, receipts: list[str]) -> ErasureReceipt:
         connection.execute("BEGIN")
         connection.execute("COPY FROM DATABASE old TO new (SCHEMA)")
         connection.execute("USE new")
-        compared = {table: _copy_table(connection, table, receipts) for table in _tables(connection)}
+        compared: dict[str, int] = {}
+        sizes = _sizes(connection)
+        for table in sizes:
+            progress("rewrite", sum(sizes[done] for done in compared) / (sum(sizes.values()) or 1))
+            compared[table] = _copy_table(connection, table, receipts)
+        progress("rewrite", 1.0)
         del compared[PENDING]
         reached("copied")
         for receipt_id in receipts:
@@ -107,14 +118,13 @@ def _copy(paths: StorePaths, key: bytes, receipts: list[str]) -> ErasureReceipt:
     return receipt
 
 
-def _tables(connection: duckdb.DuckDBPyConnection) -> list[str]:
-    return [
-        table
-        for (table,) in rows(
-            connection,
-            "SELECT schema_name || '.' || table_name FROM duckdb_tables() WHERE database_name = 'old' ORDER BY ALL",
-        )
-    ]
+def _sizes(connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
+    """The old database's tables and how many rows each has, about."""
+    query = (
+        "SELECT schema_name || '.' || table_name, estimated_size FROM duckdb_tables() WHERE database_name = 'old' "
+        "ORDER BY ALL"
+    )
+    return dict(rows(connection, query))
 
 
 def _copy_table(connection: duckdb.DuckDBPyConnection, table: str, receipts: list[str]) -> int:
@@ -163,7 +173,7 @@ def fingerprint(
 
 def _inspect(connection: duckdb.DuckDBPyConnection) -> None:
     """No deleted row hides in a segment, and no block is out of use."""
-    for table in _tables(connection):
+    for table in _sizes(connection):
         [(logical,)] = rows(connection, f"SELECT count(*) FROM {table}")
         physical = rows(
             connection,

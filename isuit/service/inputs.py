@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from isuit.errors import InputError
-from isuit.service.stores import DEFAULT_POLICY
+from isuit.governance.policy import read_policy as read_policy_file
 from isuit.store.sites import Coordinates
 
 Points = tuple[tuple[float, float], ...]
@@ -176,15 +176,5 @@ def checked_label(text: str, option: str) -> str:
 
 
 def read_policy(path: Path) -> dict[str, Any]:
-    """A disclosure policy as JSON or YAML."""
-    import yaml
-
-    try:
-        policy = yaml.safe_load(_text(path, "--policy"))
-    except yaml.YAMLError:
-        raise InputError("the file of --policy is no well-formed JSON or YAML; correct it") from None
-    if not isinstance(policy, dict) or not policy.keys() <= DEFAULT_POLICY.keys():
-        raise InputError(f"a policy is a mapping with any of {', '.join(DEFAULT_POLICY)}")
-    if not all(isinstance(value, int) and not isinstance(value, bool) for value in policy.values()):
-        raise InputError("the values of a policy are whole numbers")
-    return {**DEFAULT_POLICY, **policy}
+    """A disclosure policy from JSON or YAML: any of its fields, the others as they are by default."""
+    return read_policy_file(path).model_dump()

@@ -15,7 +15,7 @@ from isuit.errors import InputError, NotFound
 from isuit.governance import erasure, suppression
 from isuit.governance.personal import searching
 from isuit.governance.receipt import Binding, ErasurePlan, ErasureReceipt, RequesterCopy, TableCount, bind
-from isuit.governance.rewrite import finish
+from isuit.governance.rewrite import Progress, finish
 from isuit.published import HEAD, Published
 from isuit.service.stores import DEFAULT_WAIT, open_store
 from isuit.store.paths import FILE_MODE
@@ -53,6 +53,7 @@ def delete_riders(
     suppress: bool = True,
     copy_to: Path | None = None,
     wait: float = DEFAULT_WAIT,
+    progress: Progress = lambda stage, share: None,
 ) -> ErasureReceipt:
     """Erase the riders, all of them or none, and return when no byte of them is left.
 
@@ -67,7 +68,7 @@ def delete_riders(
         bound = [bind(rider) for rider in given] if copy_to else []
         erasure.decide(store, given, suppress=suppress, bindings=[digest for _, digest in bound])
         store.close_database()
-        receipt = finish(store.paths, store.key)
+        receipt = finish(store.paths, store.key, progress)
         assert receipt is not None
     if copy_to is not None:
         entries = [Binding(position=i, nonce=nonce, digest=digest) for i, (nonce, digest) in enumerate(bound, start=1)]

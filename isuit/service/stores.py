@@ -11,13 +11,14 @@ import duckdb
 
 from isuit import __version__
 from isuit.audit.log import append_event
+from isuit.governance.policy import Policy
 from isuit.store.opening import Store
 from isuit.store.opening import open_store as open_directory
 from isuit.store.paths import StorePaths
 
 DEFAULT_WAIT = 10.0  # seconds
 # What a store is created with unless it is told otherwise (DESIGN section 6).
-DEFAULT_POLICY: Mapping[str, Any] = {"k": 10, "lag_days": 90, "resolution": 7}
+DEFAULT_POLICY: Mapping[str, Any] = Policy().model_dump()
 
 
 def open_store(
@@ -35,7 +36,7 @@ def open_store(
         write=write,
         wait=wait,
         create=create,
-        policy=DEFAULT_POLICY if policy is None else policy,
+        policy={**DEFAULT_POLICY, **(policy or {})},
         tool_version=__version__,
         record=_record,
         finish=finish_pending,

@@ -29,7 +29,10 @@ def connect(database: Path, spill: Path, *, read_only: bool) -> duckdb.DuckDBPyC
     # For whoever wants to search the file's bytes: compression would hide an ID from `grep` (docs/erasure.md).
     if compression := os.environ.get("ISUIT_FORCE_COMPRESSION"):
         config["force_compression"] = compression
-    return duckdb.connect(str(database), read_only=read_only, config=config)
+    connection = duckdb.connect(str(database), read_only=read_only, config=config)
+    # DuckDB 2.0 draws its bar on stdout, also where that is a pipe; refused as an option of connect.
+    connection.execute("SET enable_progress_bar = false")
+    return connection
 
 
 def busy(directory: Path) -> StoreBusy:

@@ -8,30 +8,26 @@ time gives up as if the store were in use, which it is.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-import secrets
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import duckdb
-import rfc8785
 
 from isuit.errors import StoreError
 from isuit.store.connection import busy, connect, explain, is_foreign_lock
+from isuit.store.founding import Founding, key_digest, read_key
 from isuit.store.lock import StoreLock
-from isuit.store.migrations import Record, migrate, outstanding, refuse_newer
+from isuit.store.migrations import Record, outstanding, refuse_newer
 from isuit.store.paths import DIRECTORY_MODE, FILE_MODE, StorePaths
 from isuit.store.query import first
 
-KEY_BYTES = 32
 POLL_SECONDS = 0.05
 # Finishes the work that `ledger.pending` lists. Called with the exclusive lock held and no connection open.
 Finish = Callable[[StorePaths, bytes], None]
@@ -106,7 +102,7 @@ def open_store(
         _prepare_directory(paths, create=create)
         lock = StoreLock(paths.lock)
     try:
-        found = _Founding(paths, policy, tool_version, record)
+        found = Founding(paths, policy, tool_version, record)
         with _explained(paths, duckdb.Error, OSError):
             store = _acquire(paths, lock, found, finish, write=write, wait=wait, create=create, inspect=inspect)
         # Inside the block an OSError is about the caller's own files.
@@ -169,7 +165,7 @@ def _prepare_directory(paths: StorePaths, *, create: bool) -> None:
 def _acquire(
     paths: StorePaths,
     lock: StoreLock,
-    founding: _Founding,
+    founding: Founding,
     finish: Finish,
     *,
     write: bool,
@@ -217,7 +213,7 @@ def _ready_reader(paths: StorePaths, *, inspect: bool) -> Store | None:
 def _connected(
     paths: StorePaths, *, write: bool, inspect: bool, connection: duckdb.DuckDBPyConnection | None = None
 ) -> Store:
-    store = Store(paths, _read_key(paths), write, connection)
+    store = Store(paths, read_key(paths), write, connection)
     if not inspect:
         refuse_newer(store.connection)
     if write:
@@ -232,7 +228,7 @@ def _connected(
 
 
 def _clean_up(
-    paths: StorePaths, founding: _Founding, finish: Finish, *, write: bool, create: bool, inspect: bool
+    paths: StorePaths, founding: Founding, finish: Finish, *, write: bool, create: bool, inspect: bool
 ) -> duckdb.DuckDBPyConnection | None:
     """What only the holder of the exclusive lock may do. Touches nothing when there is nothing to do.
 
@@ -244,7 +240,7 @@ def _clean_up(
             raise StoreError(f"there is no store at {paths.directory}; make one with `isuit init`.")
         founding.found()
         return None
-    key = _read_key(paths)
+    key = read_key(paths)
     connection = connect(paths.database, paths.spill, read_only=not (write or paths.wal.exists()))
     behind = pending = True
     try:
@@ -258,8 +254,19 @@ def _clean_up(
     if behind:
         founding.upgrade()
     if pending:
-        finish(paths, key)
+        _finish(paths, key, finish, inspect=inspect)
     return connection if write and not behind and not pending else None
+
+
+def _finish(paths: StorePaths, key: bytes, finish: Finish, *, inspect: bool) -> None:
+    """Finish pending work. A mark that no command made has no work behind it: verification names it, others refuse."""
+    try:
+        finish(paths, key)
+    except (LookupError, ValueError, TypeError):
+        if not inspect:
+            raise StoreError(
+                f"the store {paths.directory} is marked as having unfinished work and holds none: run `isuit verify`"
+            ) from None
 
 
 def sweep(spill: Path) -> None:
@@ -275,78 +282,3 @@ def _pending(connection: duckdb.DuckDBPyConnection) -> bool:
         return first(connection, "SELECT 1 FROM ledger.pending LIMIT 1") is not None
     except duckdb.CatalogException:
         return False
-
-
-def key_digest(key: bytes) -> str:
-    """Says whether a key is the store's own without telling the key (256 random bits cannot be guessed)."""
-    return hashlib.sha256(b"isuit/key/1\x00" + key).hexdigest()
-
-
-def _read_key(paths: StorePaths) -> bytes:
-    try:
-        key = paths.key.read_bytes()
-    except FileNotFoundError:
-        raise StoreError(f"the store {paths.directory} has no key file; restore it beside store.duckdb.") from None
-    if len(key) != KEY_BYTES:
-        raise StoreError(f"the key file of {paths.directory} is damaged; restore it beside store.duckdb.")
-    return key
-
-
-@dataclass(frozen=True)
-class _Founding:
-    """Makes a new store: in the spill directory first, then renamed, so that there is never half a database."""
-
-    paths: StorePaths
-    policy: Mapping[str, Any]
-    tool_version: str
-    record: Record
-
-    def found(self) -> None:
-        self.paths.spill.mkdir(mode=DIRECTORY_MODE, exist_ok=True)
-        key = self._make_key()
-        connection = connect(self.paths.founding, self.paths.spill, read_only=False)
-        try:
-            migrate(connection, self.record, lambda open_connection: self._describe(open_connection, key))
-            connection.execute("CHECKPOINT")
-        finally:
-            connection.close()
-        self.paths.founding.chmod(FILE_MODE)
-        self.paths.founding.rename(self.paths.database)
-        sync_directory(self.paths.directory)
-
-    def upgrade(self) -> None:
-        connection = connect(self.paths.database, self.paths.spill, read_only=False)
-        try:
-            migrate(connection, self.record, lambda _: None)
-        finally:
-            connection.close()
-
-    def _make_key(self) -> bytes:
-        # A key left by a founding that was killed was never used; a new one is as good.
-        self.paths.key.unlink(missing_ok=True)
-        key = secrets.token_bytes(KEY_BYTES)
-        descriptor = os.open(self.paths.key, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(key)
-            file.flush()
-            os.fsync(file.fileno())
-        return key
-
-    def _describe(self, connection: duckdb.DuckDBPyConnection, key: bytes) -> None:
-        store_id = secrets.token_hex(16)
-        now = datetime.now(UTC).replace(tzinfo=None)
-        policy = rfc8785.dumps(dict(self.policy)).decode()
-        connection.execute(
-            "INSERT INTO ledger.store VALUES (?, ?, ?, ?, ?)",
-            [store_id, now, self.tool_version, key_digest(key), policy],
-        )
-        self.record(connection, "store-created", {"store_id": store_id}, {"ledger.store": [store_id]})
-
-
-def sync_directory(directory: Path) -> None:
-    """Make a rename in `directory` survive a power cut."""
-    descriptor = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

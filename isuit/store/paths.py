@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,3 +54,12 @@ class StorePaths:
     def names(self) -> set[str]:
         """Every name that a store's directory may hold; anything else is not ours."""
         return {path.name for path in (self.lock, self.database, self.wal, self.key, self.spill, self.retired)}
+
+
+def sync_directory(directory: Path) -> None:
+    """Make a rename in `directory` survive a power cut."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -68,7 +68,7 @@ def uncompressed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ISUIT_FORCE_COMPRESSION", "uncompressed")
 
 
-def check(store: Path, original: Path, others: dict[str, Any]) -> bool:
+def check(store: Path, original: Path, others: dict[str, Any], thorough: bool = True) -> bool:
     """Open the store as any command would, and look; whether the rider is gone."""
     with open_store(store):
         pass
@@ -76,12 +76,12 @@ def check(store: Path, original: Path, others: dict[str, Any]) -> bool:
     gone = held(store, MARKED) == 0
     if gone:
         assert files_with(store, MARKED.encode(), MARKED.encode()[:8]) == []
-        assert storage_defects(store) == []
+        assert not thorough or storage_defects(store) == []
     else:
         assert held(store, MARKED) == held(original, MARKED)
     assert sorted(file.name for file in store.iterdir()) == ["LOCK", "key", "store.duckdb", "tmp"]
     assert list((store / "tmp").iterdir()) == []
-    assert verify(store).disagreements == []
+    assert not thorough or verify(store).disagreements == []
     return gone
 
 
@@ -122,7 +122,7 @@ def test_killed_at_random_moments_and_again_while_recovering(
         store = Path(shutil.copytree(original, tmp_path / f"{moment}"))
         first = driver.run(store, rider=MARKED, seconds=whole * chance.random())
         driver.run(store, seconds=whole * chance.random())
-        outcomes.append((first["killed"], check(store, original, others)))
+        outcomes.append((first["killed"], check(store, original, others, thorough=moment % 8 == 0)))
         shutil.rmtree(store)
     assert sum(killed for killed, _ in outcomes) > 20
     assert {gone for _, gone in outcomes} == {True, False}

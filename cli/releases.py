@@ -1,0 +1,85 @@
+"""`isuit export-atlas` and `isuit check-release`: the public atlas."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .options import DEFAULT_STORE, DEFAULT_WAIT, Json, Store, Wait
+from .output import note, print_json, progress_bar
+
+FORMATS = ("jsonl", "csv", "geoparquet", "geojson")
+
+
+def export_atlas(
+    out: Annotated[
+        Path | None, typer.Option("--out", help="The file to write; by default atlas-<release>.<extension>.")
+    ] = None,
+    release: Annotated[
+        str | None, typer.Option("--release", help="Date of the release; by default the quarter's first day.")
+    ] = None,
+    format_: Annotated[str, typer.Option("--format", help="jsonl, csv, geoparquet or geojson.")] = "jsonl",
+    k: Annotated[int | None, typer.Option("--k", help="At least this many riders; can only tighten.")] = None,
+    lag_days: Annotated[
+        int | None, typer.Option("--lag-days", help="Days before outcomes are released; can only tighten.")
+    ] = None,
+    resolution: Annotated[
+        int | None, typer.Option("--resolution", help="H3 resolution of the cells; can only tighten (smaller).")
+    ] = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Say here, and nowhere else, why cells are missing.")
+    ] = False,
+    store: Store = DEFAULT_STORE,
+    wait: Wait = DEFAULT_WAIT,
+    json: Json = False,
+) -> None:
+    """Write the public atlas: a release from which no rider can be singled out."""
+    from isuit.errors import InputError
+    from isuit.governance.dates import read_date
+    from isuit.service import releases
+
+    if format_ not in FORMATS:
+        raise InputError(f"--format is one of {', '.join(FORMATS)}; choose one of them.")
+    with progress_bar(quiet=json) as progress:
+        exported = releases.export_atlas(
+            store,
+            out,
+            release=None if release is None else read_date(release),
+            kind=format_,  # type: ignore[arg-type]  # checked above
+            options={"k": k, "lag_days": lag_days, "resolution": resolution},
+            wait=wait,
+            progress=progress,
+        )
+    if explain:
+        for line in exported.explanation or ["no cell is missing"]:
+            note(line)
+    report = exported.report
+    if json:
+        print_json(report.model_dump(mode="json"))
+        return
+    print(f"release  {report.release}: {report.rows} rows in {report.cells} cells, {report.file}")
+    if report.carried:
+        print(f"         {report.carried} rows as in the release before: too few riders changed")
+    for sentence in report.notes:
+        print(f"         {sentence}")
+    print(f"digest   {report.digest}")
+    print(f"log head {report.log_head}")
+
+
+def check_release(
+    file: Annotated[Path, typer.Argument(help="A file that export-atlas wrote.")],
+    json: Json = False,
+) -> None:
+    """Verify a release's row count, digest and schema; needs no store."""
+    from isuit.errors import CheckFailed
+    from isuit.service import releases
+
+    found = releases.check_release(file)
+    if json:
+        print_json(found.model_dump(mode="json"))
+    elif found.ok:
+        print(f"release {found.release}: {found.rows} rows, digest {found.digest}")
+    if not found.ok:
+        raise CheckFailed("the release is not whole: " + "; ".join(found.problems))

@@ -1,0 +1,117 @@
+"""The disclosure policy: what a store was created with, which an export can tighten and never loosen.
+
+Each field says in which direction it protects more, so that "weaker than the default" and "tighter than the store's"
+are read off the fields and never written down twice.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from isuit.errors import InputError, PolicyRefusal
+
+Direction = Literal["more", "less"]  # whether more or less of the value protects more
+
+# Published instead of counts. The first is met only in a store whose policy allows fewer than ten riders.
+BANDS = ((100, "100+"), (50, "50-99"), (20, "20-49"), (10, "10-19"), (0, "below 10"))
+# A marginal probability of success outside this range is top-coded: nearly everyone succeeds, or nearly no one.
+SATURATION = (0.02, 0.98)
+
+
+def _field(default: float, direction: Direction, description: str, **bounds: Any) -> Any:
+    return Field(default=default, description=description, json_schema_extra={"protects": direction}, **bounds)
+
+
+class Policy(BaseModel):
+    """The rules of a release. The defaults are those of DESIGN section 6."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    k: int = _field(10, "more", "distinct riders behind a cell and behind each of its bins", ge=2)
+    lag_days: int = _field(90, "more", "days between an outcome and the release", ge=0)
+    resolution: int = _field(7, "less", "H3 resolution of a cell", ge=0, le=15)
+    weight_cap: float = _field(4.0, "less", "outcomes that one rider can weigh in a bin of a cell", ge=1)
+    largest_share: float = _field(0.25, "less", "of a cell's weight, by its heaviest rider", gt=0, le=1)
+    largest_two_share: float = _field(0.40, "less", "of a cell's weight, by its two heaviest", gt=0, le=1)
+    influence: float = _field(0.5, "less", "skill sds that one rider can move a released point", gt=0)
+    rounding: float = _field(0.25, "more", "step of a difficulty, in skill sds", gt=0)
+    rounding_many: float = _field(0.1, "more", "the same, from `many_riders` on", gt=0)
+    many_riders: int = _field(50, "more", "riders in a bin from which the finer step is used", ge=2)
+    changed_riders: int = _field(5, "more", "riders who must have changed before a released row does", ge=2)
+
+    @model_validator(mode="after")
+    def _coherent(self) -> Policy:
+        if self.largest_two_share < self.largest_share:
+            raise ValueError("largest_two_share is below largest_share, which two riders include")
+        if self.rounding < self.rounding_many:
+            raise ValueError("rounding is finer than rounding_many, which is for more riders")
+        return self
+
+    def weaker_than_default(self) -> list[str]:
+        """The fields that protect less than the defaults do: named in every release's metadata."""
+        default = Policy()
+        return [name for name in type(self).model_fields if _protects_less(name, self, default)]
+
+    def tightened(self, options: Mapping[str, Any]) -> Policy:
+        """The policy with the given values (None: not given); a value that protects less is refused."""
+        given = {name: value for name, value in options.items() if value is not None}
+        changed = _validated(self.model_dump() | given, PolicyRefusal)
+        looser = [name for name in given if _protects_less(name, changed, self)]
+        if looser:
+            values = ", ".join(f"{name} {getattr(self, name)}" for name in looser)
+            raise PolicyRefusal(
+                f"an export can tighten the store's disclosure policy and never loosen it; it has {values}: leave the "
+                "option out, or make another store with `isuit init --policy`."
+            )
+        return changed
+
+    def step(self, riders: int) -> float:
+        """The rounding of a difficulty with this many riders behind it."""
+        return self.rounding_many if riders >= self.many_riders else self.rounding
+
+
+def _protects_less(name: str, policy: Policy, other: Policy) -> bool:
+    extra = Policy.model_fields[name].json_schema_extra
+    assert isinstance(extra, dict)
+    mine, its = getattr(policy, name), getattr(other, name)
+    return bool(mine < its if extra["protects"] == "more" else mine > its)
+
+
+def _validated(values: Mapping[str, Any], error: type[InputError] | type[PolicyRefusal]) -> Policy:
+    try:
+        return Policy.model_validate(values)
+    except ValidationError as problem:
+        found = "; ".join(f"{'.'.join(map(str, part['loc'])) or 'policy'}: {part['msg']}" for part in problem.errors())
+        raise error(f"the disclosure policy is not valid ({found}); correct it and try again.") from None
+
+
+def policy_of(values: Mapping[str, Any]) -> Policy:
+    """A policy from stored or given values; what is not given has its default."""
+    return _validated(values, InputError)
+
+
+def read_policy(path: Path) -> Policy:
+    """A policy from a JSON or YAML file: an object with any of the fields."""
+    import yaml
+
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        # YAML contains JSON; a tab, which JSON allows, is the exception.
+        values = json.loads(text) if path.suffix.lower() == ".json" else yaml.safe_load(text)
+    except (OSError, UnicodeDecodeError):
+        raise InputError("the file of --policy cannot be read; check its path and that it is text in UTF-8.") from None
+    except (json.JSONDecodeError, yaml.YAMLError):
+        raise InputError("the file of --policy is no well-formed JSON or YAML; correct it.") from None
+    if not isinstance(values, dict):
+        raise InputError("the file of --policy must hold an object, such as {k: 20, lag_days: 180}.")
+    return _validated({str(name): value for name, value in values.items()}, InputError)
+
+
+def band(riders: int) -> str:
+    """How a number of contributors is published."""
+    return next(name for least, name in BANDS if riders >= least)

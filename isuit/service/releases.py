@@ -1,0 +1,282 @@
+"""The public atlas: `isuit export-atlas` and `isuit check-release`.
+
+A release is made under the exclusive lock, recorded and logged in one transaction, and then written to its file. A
+release that is there already is written again from its stored rows, whatever happened to the store since.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from isuit import __version__
+from isuit.audit.log import append_event, log_head
+from isuit.errors import InputError, PolicyRefusal
+from isuit.governance import dates
+from isuit.governance.bins import Bins
+from isuit.governance.eligibility import Topic
+from isuit.governance.policy import Policy, policy_of
+from isuit.governance.release import Draft, Progress, Series, Source, make_release
+from isuit.governance.release_files import EXTENSIONS, Format, check_file, files
+from isuit.governance.release_format import (
+    ExportReport,
+    MetricDescription,
+    ReleaseCheck,
+    ReleaseMetadata,
+    described,
+    rows_digest,
+)
+from isuit.governance.suppression import OptedOut
+from isuit.service.recording import canonical_json
+from isuit.service.stores import DEFAULT_WAIT, open_store
+from isuit.store.opening import Store
+from isuit.store.releases import RELEASE_TABLES, ReleaseRecord, insert_release, release_lines, release_records
+
+
+@dataclass(frozen=True)
+class Exported:
+    """The report, and why cells are missing: for the operator's terminal, never for a file."""
+
+    report: ExportReport
+    explanation: list[str]
+
+
+def export_atlas(
+    store_path: Path,
+    out: Path | None = None,
+    *,
+    release: date | None = None,
+    kind: Format = "jsonl",
+    options: Mapping[str, Any] | None = None,
+    wait: float = DEFAULT_WAIT,
+    progress: Progress | None = None,
+) -> Exported:
+    """Make the release of a date, or write again the one that is there. `options` can only tighten the policy."""
+    with open_store(store_path, write=True, wait=wait) as store:
+        releases = release_records(store.connection)
+        policy = _policy(store, releases, options or {})
+        day = dates.first_of_quarter(dates.today()) if release is None else release
+        path = Path(f"atlas-{day.isoformat()}.{EXTENSIONS[kind]}") if out is None else out
+        known = published_on(day, releases)
+        if known is not None:
+            lines = release_lines(store.connection, known.release_id)
+            _write(files(path, kind, lines, known.metadata), lambda: None)
+            notes = ["this release was made before; its rows are written again as they were published"]
+            return Exported(_report(store, known, path, kind, None, notes), notes)
+        _refuse_date(day, releases)
+        draft = make_release(source_of(store), day, _series(policy, releases), progress)
+        explanation = _explained(draft)
+        if not draft.rows:
+            raise PolicyRefusal(_nothing_qualifies(explanation))
+        record, lines = _record(draft, day, policy)
+
+        def record_it() -> None:
+            with store.transaction() as connection:
+                insert_release(connection, record, lines, draft.records, draft.members)
+                _log(connection, record, store.key)
+
+        _write(files(path, kind, lines, record.metadata), record_it)
+        return Exported(_report(store, record, path, kind, draft, []), explanation)
+
+
+def check_release(path: Path) -> ReleaseCheck:
+    """Verify a release's file by itself: row count, digest, schema."""
+    return check_file(path)
+
+
+def source_of(store: Store, as_of: datetime | None = None) -> Source:
+    opted_out = OptedOut.of(store)
+    # The usual case, nobody, needs no keyed digest per rider.
+    return Source.of(store.connection, opted_out.has if opted_out.digests else lambda rider: False, as_of)
+
+
+def _policy(store: Store, releases: list[ReleaseRecord], options: Mapping[str, Any]) -> Policy:
+    """The store's policy, tightened; from the first release on the series' own, and no other."""
+    policy = policy_of(store.policy)
+    tightened = policy.tightened(options)
+    if not releases:
+        return tightened
+    series = _policy_of(releases[0])
+    other = other_than(series, options)
+    if other:
+        values = ", ".join(f"{name} {getattr(series, name)}" for name in other)
+        raise PolicyRefusal(
+            f"the first release of this store fixed {values}: a second series with other values, held against the "
+            "first, would single riders out; leave the option out."
+        )
+    return series
+
+
+def other_than(series: Policy, options: Mapping[str, Any]) -> list[str]:
+    """The options that would begin a second series."""
+    return [name for name, value in options.items() if value is not None and value != getattr(series, name)]
+
+
+def published_on(day: date, releases: list[ReleaseRecord]) -> ReleaseRecord | None:
+    """The release of a date, which is never made twice."""
+    return next((record for record in releases if record.release_date == day), None)
+
+
+def _policy_of(record: ReleaseRecord) -> Policy:
+    return policy_of(json.loads(record.policy)["policy"])
+
+
+def _refuse_date(day: date, releases: list[ReleaseRecord]) -> None:
+    if day > dates.today():
+        raise PolicyRefusal(f"the release date {day} is in the future; give today's or an earlier one with --release.")
+    if releases and day < releases[-1].release_date:
+        raise PolicyRefusal(
+            f"the release date {day} is before the newest release, {releases[-1].release_date}; releases are made in "
+            "order: give a later date with --release."
+        )
+
+
+def _series(policy: Policy, releases: list[ReleaseRecord]) -> Series:
+    bins: dict[Topic, Bins] = {}
+    for record in releases:
+        for entry in json.loads(record.policy)["bins"]:
+            topic = Topic(entry["activity"], entry["dimension"])
+            bins.setdefault(topic, Bins(entry["first"], entry["number"], entry["width"]))
+    return Series(policy, bins, tuple(releases))
+
+
+def series_before(record: ReleaseRecord, earlier: list[ReleaseRecord]) -> Series:
+    """The series as it was when a release was made."""
+    return _series(_policy_of(record), earlier)
+
+
+def _record(draft: Draft, day: date, policy: Policy) -> tuple[ReleaseRecord, list[str]]:
+    from isuit.estimator import ESTIMATOR_VERSION
+
+    lines = [row.line() for row in draft.rows]
+    name = day.isoformat()
+    metadata = ReleaseMetadata(
+        release=name,
+        rows=len(lines),
+        cells=draft.cells,
+        digest=rows_digest(lines),
+        observed_before=dates.cut_off(day, policy.lag_days).date(),
+        policy=policy.model_dump(),
+        weaker_than_default=policy.weaker_than_default(),
+        metrics=[_metric(topic, bins) for topic, bins in sorted(draft.bins.items(), key=lambda item: str(item[0]))],
+        citation=f"Inverse Suitability atlas, release {name}, made with isuit {__version__}",
+        estimator_version=ESTIMATOR_VERSION,
+        tool_version=__version__,
+    )
+    series = {
+        "policy": policy.model_dump(),
+        "bins": [
+            {"activity": topic.activity, "dimension": topic.dimension, **bins.as_json()}
+            for topic, bins in sorted(draft.bins.items(), key=lambda item: str(item[0]))
+        ],
+    }
+    record = ReleaseRecord(
+        release_id=name,
+        release_date=day,
+        policy=canonical_json(series),
+        metadata=metadata.line(),
+        row_count=len(lines),
+        cell_count=draft.cells,
+        digest=metadata.digest,
+        made_at=datetime.now(UTC).replace(tzinfo=None),
+    )
+    return record, lines
+
+
+def _metric(topic: Topic, bins: Bins) -> MetricDescription:
+    standard_name, units = described(topic.dimension)
+    return MetricDescription(
+        activity=topic.activity,
+        dimension=topic.dimension,
+        lower=bins.lower,
+        upper=bins.upper,
+        bins=bins.number,
+        width=bins.width,
+        units=units,
+        standard_name=standard_name,
+    )
+
+
+def _log(connection: duckdb.DuckDBPyConnection, record: ReleaseRecord, key: bytes) -> None:
+    payload = {"release": record.release_id, "digest": record.digest, "rows": record.row_count}
+    append_event(
+        connection,
+        "release-made",
+        payload,
+        rows={table: [record.release_id] for table in RELEASE_TABLES},
+        tables=["personal.release_members"],
+        key=key,
+    )
+
+
+def _write(content: Mapping[Path, bytes], record: Callable[[], None]) -> None:
+    """Write next to the targets, record, then rename: a full disk records nothing, and no file is ever half there."""
+    with ExitStack() as cleanup:
+        made: list[tuple[str, Path]] = []
+        try:
+            for path, data in content.items():
+                handle, temporary = tempfile.mkstemp(prefix=".atlas-", dir=path.parent)
+                cleanup.callback(Path(temporary).unlink, missing_ok=True)
+                with os.fdopen(handle, "wb") as file:
+                    file.write(data)
+                os.chmod(temporary, 0o644)  # a release is public
+                made.append((temporary, path))
+        except OSError as error:
+            raise InputError(
+                f"the release cannot be written ({error.strerror}), and nothing was recorded; name another place "
+                "with --out."
+            ) from None
+        record()
+        try:
+            for temporary, path in made:
+                os.replace(temporary, path)
+        except OSError as error:
+            raise InputError(
+                f"the release is recorded, but its file cannot be written ({error.strerror}); export the same date "
+                "again with another --out."
+            ) from None
+
+
+def _report(
+    store: Store, record: ReleaseRecord, path: Path, kind: Format, draft: Draft | None, notes: list[str]
+) -> ExportReport:
+    return ExportReport(
+        release=record.release_id,
+        rows=record.row_count,
+        cells=record.cell_count,
+        digest=record.digest,
+        recorded=draft is not None,
+        file=str(path),
+        format=kind,
+        carried=None if draft is None else draft.carried,
+        withdrawn=None if draft is None else draft.withdrawn,
+        notes=notes,
+        log_head=log_head(store.connection),
+    )
+
+
+def _explained(draft: Draft) -> list[str]:
+    """Every reason, one line each, with its topic."""
+    found: list[str] = []
+    for topic, reasons in draft.reasons.items():
+        name = f"{topic.activity}, {topic.dimension}"
+        found.extend(f"{name}: {note}" for note in reasons.notes)
+        for cell, why in sorted(reasons.cells.items()):
+            found.extend(f"{name}: cell {cell}: {reason}" for reason in why)
+    return found
+
+
+def _nothing_qualifies(explanation: list[str]) -> str:
+    if not explanation:
+        return "nothing was released and nothing written: the store has no fit yet; run `isuit fit` first."
+    reasons = "\n".join(f"  {line}" for line in explanation)
+    return f"no cell qualifies for a release, and nothing was written or recorded:\n{reasons}"
