@@ -12,7 +12,7 @@ import pytest
 from isuit.domain import Estimate, Exposure, FitConfig, FloatArray, Observations
 from isuit.errors import EstimationError, InputError
 from isuit.estimator import fit
-from isuit.estimator.diagnostics import MARGINAL_TOLERANCE
+from isuit.estimator.diagnostics import marginal_tolerance
 from isuit.experiment.cohort import Truth, draw
 
 from .cohorts import assert_finite, latent_fit, numbers, observations, of_rows, parabola, simulate
@@ -192,7 +192,7 @@ def test_marginal_identity(estimate: Estimate) -> None:
     """Integrating skill out of the latent fit gives the single curve, up to its sampling error."""
     marginal = estimate.diagnostics["marginal"]
     assert marginal["matches"]
-    assert marginal["largest_difference"] <= marginal["tolerance"] == MARGINAL_TOLERANCE
+    assert marginal["largest_difference"] <= marginal["tolerance"] == marginal_tolerance(80)
     # On a cohort in which every rider meets the same conditions the two agree closely.
     generator = np.random.default_rng(0)
     rider = np.repeat(np.arange(400), 40)
