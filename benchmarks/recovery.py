@@ -155,7 +155,8 @@ def coverage_rows(results: list[dict[str, Any]]) -> list[Row]:
         Row(
             f"{name}: single curve against skill-integrated curve",
             "–",
-            f"median {np.median(marginal):.3f}, 99 % {np.quantile(marginal, 0.99):.3f}, largest {marginal.max():.3f}",
+            f"median {np.median(marginal):.3f}, 99 % {np.quantile(marginal, 0.99):.3f}, largest {marginal.max():.3f}; "
+            f"matches in {sum(r['marginal_matches'] for r in latent)}",
             None,
         ),
     ]

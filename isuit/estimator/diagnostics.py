@@ -19,8 +19,9 @@ from .minimum import least_difficulty
 from .single_curve import SingleCurve
 
 # The skill-integrated curve and the single curve agree when they differ nowhere, over the central 95 % of outcomes, by
-# more than this: docs/explanation/model.md shows what sampling alone gives.
-MARGINAL_TOLERANCE = 0.05
+# more than the first of these, or the second over the root of the number of riders where that is larger: sampling alone
+# gives that much in one cohort of a hundred (docs/explanation/model.md).
+MARGINAL_TOLERANCE, MARGINAL_SAMPLING = 0.05, 0.5
 CALIBRATION_GROUPS = 10
 STRONG_EXPOSURE = 0.2  # correlation of mean metric with skill from which the independence of the two is in doubt
 _METRICS = 101
@@ -36,6 +37,7 @@ def of_latent(
 ) -> dict[str, Any]:
     """All diagnostics of a latent fit as JSON values."""
     difference = _marginal_difference(data, space, single, latent)
+    tolerance = marginal_tolerance(len(data.riders))
     posterior = latent.solution.at.posterior
     spread, doubt = float(np.var(posterior.mean)), float(np.mean(posterior.sd**2))
     return {
@@ -44,13 +46,13 @@ def of_latent(
         "log_precisions": latent.solution.rho.tolist(),
         "minimum": least_difficulty(latent).as_json(),
         "marginal": {
-            "matches": difference <= MARGINAL_TOLERANCE,
+            "matches": difference <= tolerance,
             "largest_difference": difference,
-            "tolerance": MARGINAL_TOLERANCE,
+            "tolerance": tolerance,
             "average": "riders",
         },
         "incomparable_sites": incomparable,
-        "exposure": _exposure(data, latent, difference),
+        "exposure": _exposure(counts, latent, difference),
         "marginal_reliability": spread / (spread + doubt),
         "item_fit": _item_fit(counts, latent),
     }
@@ -69,6 +71,10 @@ def calibration(predicted: FloatArray, outcome: IntArray) -> list[dict[str, floa
     ]
 
 
+def marginal_tolerance(riders: int) -> float:
+    return max(MARGINAL_TOLERANCE, MARGINAL_SAMPLING / float(np.sqrt(riders)))
+
+
 def _marginal_difference(data: Observations, space: CurveSpace, single: SingleCurve, latent: LatentFit) -> float:
     """The largest difference of the two curves over the central 95 % of outcomes."""
     low, high = np.quantile(data.metric, [0.025, 0.975])
@@ -77,10 +83,9 @@ def _marginal_difference(data: Observations, space: CurveSpace, single: SingleCu
     return float(np.max(np.abs(latent.marginal(metric) - own)))
 
 
-def _exposure(data: Observations, latent: LatentFit, difference: float) -> dict[str, Any]:
+def _exposure(counts: Counts, latent: LatentFit, difference: float) -> dict[str, Any]:
     """Whether stronger riders choose other conditions, which breaks the independence of skill and metric."""
-    trials = np.bincount(data.rider, minlength=len(data.riders))
-    mean_metric = np.bincount(data.rider, weights=data.metric, minlength=len(data.riders)) / np.maximum(trials, 1)
+    mean_metric = (counts.trials @ counts.item_metric) / np.maximum(counts.rider_trials, 1.0)
     skill = latent.solution.at.posterior.mean
     correlation = None
     if np.ptp(mean_metric) > 0 and np.ptp(skill) > 0:

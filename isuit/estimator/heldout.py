@@ -81,6 +81,8 @@ def _mix(value: NDArray[np.uint64]) -> NDArray[np.uint64]:
 def score(predicted: FloatArray, baseline: FloatArray, outcome: IntArray, rider: IntArray, split: Split) -> HeldOut:
     """Brier scores, and the Brier skill over the baseline with a rider-clustered standard error."""
     own, single = (predicted - outcome) ** 2, (baseline - outcome) ** 2
+    order = np.lexsort((single, own, rider))  # sums to the last bit the same, whatever the order of the rows
+    own, single, rider = own[order], single[order], rider[order]
     skill = 1.0 - own.sum() / single.sum()
     # Linearised ratio: the skill's influence of each rider.
     influence = np.bincount(rider, weights=own - (1.0 - skill) * single)

@@ -34,6 +34,8 @@ def recover(truth: Truth, seed: int) -> tuple[dict[str, Any], Estimate]:
     """Draw a cohort, fit it, and measure."""
     if truth.riders < 1 or truth.outcomes < 1:
         raise InputError("A cohort needs at least one rider and one outcome each; raise --riders or --outcomes.")
+    if not np.isfinite([truth.discrimination, truth.optimum, truth.width, truth.floor]).all():
+        raise InputError("The truth must be finite; correct --discrimination, --optimum, --width or --floor.")
     data, skill = draw(truth, seed)
     estimate = fit(data, FitConfig())
     stats: dict[str, Any] = {
@@ -44,7 +46,7 @@ def recover(truth: Truth, seed: int) -> tuple[dict[str, Any], Estimate]:
         "identification_ok": bool(estimate.identification),
         "shortfalls": [
             *estimate.identification.shortfalls,
-            *(estimate.promotion.shortfalls if estimate.promotion else ()),
+            *(() if estimate.promotion is None else estimate.promotion.shortfalls),
         ],
     }
     if estimate.kind == "latent":

@@ -101,7 +101,7 @@ def _append_fit(
         discrimination_se=estimate.discrimination_se,
         log_likelihood=estimate.log_likelihood,
         identification=canonical_json(asdict(estimate.identification)),
-        promotion=canonical_json(asdict(estimate.promotion)) if estimate.promotion else None,
+        promotion=None if estimate.promotion is None else canonical_json(asdict(estimate.promotion)),
         held_out=canonical_json(asdict(estimate.held_out)) if estimate.held_out else None,
         parameters=canonical_json(estimate.parameters),
         diagnostics=canonical_json(estimate.diagnostics),

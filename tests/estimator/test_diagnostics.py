@@ -1,0 +1,56 @@
+"""What a fit says about itself."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from isuit.domain import Estimate
+from isuit.estimator import fit
+from isuit.estimator.diagnostics import calibration, marginal_tolerance
+
+from .cohorts import observations, parabola, simulate
+
+
+def test_the_tolerance_of_the_marginal_identity_grows_for_few_riders() -> None:
+    assert marginal_tolerance(20) == pytest.approx(0.1118, abs=1e-4)
+    assert marginal_tolerance(80) == pytest.approx(0.0559, abs=1e-4)
+    assert marginal_tolerance(1000) == 0.05
+
+
+def test_exposure_by_skill_is_told_and_breaks_the_marginal_identity() -> None:
+    """The single curve is that of those who went out: where only the strong go, it is too high."""
+    generator = np.random.default_rng(0)
+    rider = np.repeat(np.arange(200), 25)
+    skill = generator.standard_normal(200)
+    metric = np.clip(19 + 5 * skill[rider] + generator.normal(0, 6, rider.size), 3, 35)
+    estimate = fit(observations(rider, metric, simulate(generator, rider, skill, parabola(metric))))
+    exposure, marginal = estimate.diagnostics["exposure"], estimate.diagnostics["marginal"]
+    assert exposure["correlation_of_mean_metric_with_skill"] > 0.8
+    assert "--exposure correlated" in exposure["sentence"]
+    assert not marginal["matches"]
+    assert marginal["largest_difference"] > 2 * marginal["tolerance"]
+
+
+def test_a_cohort_without_such_exposure_is_told_nothing(estimate: Estimate) -> None:
+    assert estimate.diagnostics["exposure"]["sentence"] is None
+    assert abs(estimate.diagnostics["exposure"]["correlation_of_mean_metric_with_skill"]) < 0.2
+
+
+def test_calibration_and_item_fit_add_up(estimate: Estimate) -> None:
+    groups, bands = estimate.diagnostics["calibration"], estimate.diagnostics["item_fit"]
+    assert estimate.held_out is not None
+    assert sum(group["outcomes"] for group in groups) == estimate.held_out.outcomes
+    assert np.all(np.diff([group["predicted"] for group in groups]) >= 0)
+    assert sum(band["outcomes"] for band in bands) == 2400
+    assert sum(band["observed"] for band in bands) == 1146
+    # At the maximum, expected and observed successes agree over all outcomes.
+    assert sum(band["expected"] for band in bands) == pytest.approx(1146, abs=1e-3)
+    assert 0.8 < estimate.diagnostics["marginal_reliability"] < 1
+
+
+def test_calibration_of_a_few_outcomes() -> None:
+    assert calibration(np.array([0.9, 0.1]), np.array([1, 0])) == [
+        {"outcomes": 1, "predicted": 0.1, "observed": 0.0},
+        {"outcomes": 1, "predicted": 0.9, "observed": 1.0},
+    ]
