@@ -38,7 +38,9 @@ class Parameter:
 
     @property
     def options(self) -> tuple[str, ...]:
-        return tuple(self.info.param_decls or [f"--{self.name.replace('_', '-')}"])
+        # Inside `Annotated` typer keeps the first name that is given in the place of the default.
+        names = [name for name in (self.info.default, *(self.info.param_decls or [])) if str(name).startswith("-")]
+        return tuple(names or [f"--{self.name.replace('_', '-')}"])
 
     @property
     def required(self) -> bool:
