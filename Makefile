@@ -17,7 +17,6 @@ $(READY): pyproject.toml
 
 demo: $(READY)  ## the paper's experiment, and its table
 	$(BIN)/isuit latent-demo --out demo
-	@cat demo/results.md
 
 repro: $(READY)  ## every number, table and figure of the paper's experiment
 	$(BIN)/isuit latent-demo --out repro
