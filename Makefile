@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 SHARED ?= ../shared/data
 
-.PHONY: setup demo repro test test-oldest-duckdb quick lint types bench docs clean
+.PHONY: setup demo repro test test-oldest-duckdb quick lint types bench docs browser clean
 
 setup: $(READY)
 
@@ -56,6 +56,15 @@ types: $(READY)
 bench: $(READY)
 	$(BIN)/python benchmarks/recovery.py
 	$(BIN)/python benchmarks/hashing.py
+
+docs: $(READY)  ## the command-line reference, from the app
+	$(BIN)/python docs/reference/make_cli.py
+
+browser: $(READY)  ## the HTML pages in headless Chromium
+	@command -v chromium >/dev/null && command -v chromedriver >/dev/null || \
+	  if [ -e /etc/debian_version ] && [ "$$(id -u)" = 0 ]; then apt-get install --yes chromium chromium-driver; \
+	  else echo "Chromium is not here: on Debian, run apt-get install chromium chromium-driver as root" >&2; exit 1; fi
+	$(BIN)/python -m pytest tests/browser
 
 clean:
 	rm -rf $(VENV) $(OLDEST) build dist demo repro .pytest_cache .mypy_cache .ruff_cache

@@ -3,46 +3,73 @@
 from __future__ import annotations
 
 import sys
+from typing import Annotated
 
 import typer
 
 from isuit.errors import IsuitError
 
-from . import audit, cohorts, demo, fits, releases, riders
+from . import audit, cohorts, demo, fits, releases, reports, riders
 
-app = typer.Typer(
-    name="isuit",
-    help="How hard conditions are, net of who faced them.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-)
+# The help is in order of the people who use it, each with the command to begin with.
+SCIENTIST = "A data scientist: begin with isuit fit --cohort FILE"
+AUDITOR = "An auditor: begin with isuit verify"
+OFFICER = "A data-protection officer: begin with isuit delete-rider ID --dry-run"
+READER = "The public atlas: begin with isuit export-atlas, and its readers with isuit check-release FILE"
+STORE = "The store"
+PAPER = "The paper's experiment: begin here without data of your own"
+
+app = typer.Typer(name="isuit", no_args_is_help=True, pretty_exceptions_enable=False)
+
+
+def _print_versions(wanted: bool) -> None:
+    if not wanted:
+        return
+    # Read from the packages' metadata: importing them would take a second.
+    from importlib.metadata import version
+
+    from isuit import __version__
+
+    print(f"isuit {__version__}")
+    for library in ("duckdb", "numpy", "scipy"):
+        print(f"{library} {version(library)}")
+    raise typer.Exit
 
 
 @app.callback()
-def isuit() -> None:
-    """How hard conditions are, net of who faced them."""
+def isuit(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Print the versions of isuit, duckdb, numpy and scipy.", callback=_print_versions,
+            is_eager=True,
+        ),
+    ] = False,
+) -> None:  # fmt: skip
+    """How hard conditions are, net of who faced them: auditable, and a person can be erased."""
 
 
-app.command("latent-demo")(demo.latent_demo)
-app.command("hash")(cohorts.hash_cohort)
-app.command("canonicalise")(cohorts.canonicalise)
-app.command("init")(fits.init)
-app.command("fit")(fits.fit)
-app.command("fits")(fits.fits)
-app.command("show")(fits.show)
-app.command("score")(fits.score)
-app.command("atlas")(fits.atlas)
-app.command("trajectory")(fits.trajectory)
-app.command("status")(fits.status)
-app.command("verify")(audit.verify)
-app.command("rederive")(audit.rederive)
-app.command("bundle")(audit.bundle)
-app.command("export-atlas")(releases.export_atlas)
-app.command("check-release")(releases.check_release)
-app.command("delete-rider", context_settings=riders.ANY_ID)(riders.delete_rider)
-app.command("show-rider", context_settings=riders.ANY_ID)(riders.show_rider)
-app.command("reinstate", context_settings=riders.ANY_ID)(riders.reinstate)
-app.command("pseudonymise")(riders.pseudonymise)
+app.command("fit", rich_help_panel=SCIENTIST)(fits.fit)
+app.command("fits", rich_help_panel=SCIENTIST)(fits.fits)
+app.command("show", rich_help_panel=SCIENTIST)(fits.show)
+app.command("report", rich_help_panel=SCIENTIST)(reports.report)
+app.command("score", rich_help_panel=SCIENTIST)(fits.score)
+app.command("atlas", rich_help_panel=SCIENTIST)(fits.atlas)
+app.command("trajectory", rich_help_panel=SCIENTIST)(fits.trajectory)
+app.command("verify", rich_help_panel=AUDITOR)(audit.verify)
+app.command("rederive", rich_help_panel=AUDITOR)(audit.rederive)
+app.command("bundle", rich_help_panel=AUDITOR)(audit.bundle)
+app.command("hash", rich_help_panel=AUDITOR)(cohorts.hash_cohort)
+app.command("canonicalise", rich_help_panel=AUDITOR)(cohorts.canonicalise)
+app.command("delete-rider", context_settings=riders.ANY_ID, rich_help_panel=OFFICER)(riders.delete_rider)
+app.command("show-rider", context_settings=riders.ANY_ID, rich_help_panel=OFFICER)(riders.show_rider)
+app.command("reinstate", context_settings=riders.ANY_ID, rich_help_panel=OFFICER)(riders.reinstate)
+app.command("pseudonymise", rich_help_panel=OFFICER)(riders.pseudonymise)
+app.command("export-atlas", rich_help_panel=READER)(releases.export_atlas)
+app.command("check-release", rich_help_panel=READER)(releases.check_release)
+app.command("status", rich_help_panel=STORE)(fits.status)
+app.command("init", rich_help_panel=STORE)(fits.init)
+app.command("latent-demo", rich_help_panel=PAPER)(demo.latent_demo)
 
 
 def main() -> None:

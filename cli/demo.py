@@ -21,14 +21,19 @@ def latent_demo(
     optimum: Annotated[float, typer.Option("--optimum", help="The truly easiest wind, in knots.")] = 18.0,
     width: Annotated[float, typer.Option("--width", help="Knots by which difficulty rises by one.", min=0.01)] = 8.0,
     floor: Annotated[float, typer.Option("--floor", help="The least difficulty, in skill sds.")] = -1.0,
+    cohort: Annotated[
+        Path | None, typer.Option("--cohort", help="Also write the drawn cohort into this Parquet file.")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Reproduce the paper's experiment: stats.json, table and figure."""
     from isuit.experiment.cohort import Truth
     from isuit.experiment.report import markdown
-    from isuit.experiment.run import run
+    from isuit.experiment.run import run, write_cohort
 
     truth = Truth(riders, outcomes, discrimination, optimum, width, floor)
+    if cohort:
+        write_cohort(cohort, truth, seed)
     with progress_bar(quiet=json) as progress:
         stats = run(out, truth, seed, replicates, progress)
     if json:
@@ -37,3 +42,5 @@ def latent_demo(
     print(markdown(stats))
     pictures = ", difficulty.svg, difficulty.png" if stats["kind"] == "latent" else ""
     print(f"Written to {out}: stats.json, results.md, results.tex{pictures}")
+    if cohort:
+        print(f"The cohort is {cohort}")

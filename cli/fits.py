@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from .options import DEFAULT_STORE, DEFAULT_WAIT, Column, Fit, Json, Store, Timezone, Wait
-from .output import note, print_json, progress_bar
+from .output import note, print_json, print_table, progress_bar
 
 if TYPE_CHECKING:
     from isuit.published import CurvePoint, FitRecord, FitSummary, Releasable
@@ -166,8 +166,21 @@ def fits(store: Store = DEFAULT_STORE, wait: Wait = DEFAULT_WAIT, json: Json = F
     if json:
         print_json({"fits": [record.model_dump(mode="json") for record in found]})
         return
-    for record in found:
-        print(_one_line(record))
+    columns = ("fit", "cohort", "recorded", "kind", "discrimination", "activity", "dimension")
+    rows = [
+        (
+            record.fit_id[:21],
+            record.cohort_hash[:21],
+            f"{record.recorded_at:%Y-%m-%d %H:%M}",
+            record.kind,
+            "-" if record.discrimination is None else f"{record.discrimination:.3f}",
+            record.activity,
+            record.dimension,
+        )
+        for record in found
+    ]
+    if found:
+        print_table(columns, rows, map(_one_line, found))
     note(f"{len(found)} fits")
 
 
@@ -316,5 +329,5 @@ def status(store: Store = DEFAULT_STORE, wait: Wait = DEFAULT_WAIT, json: Json =
     if json:
         print_json(found)
         return
-    for name, value in found.items():
-        print(f"{name.replace('_', ' '):<13} {value}")
+    rows = [(name.replace("_", " "), str(value)) for name, value in found.items()]
+    print_table(("", "this store"), rows, (f"{name:<13} {value}" for name, value in rows))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -18,6 +18,20 @@ def print_json(value: Any) -> None:
 def note(sentence: str) -> None:
     """A sentence for the person at the terminal; never on stdout, which may be piped."""
     print(sentence, file=sys.stderr)
+
+
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], plain: Iterable[str]) -> None:
+    """A table where a person looks; where the output is piped, the plain lines, which `grep` and `cut` can read."""
+    if not sys.stdout.isatty():
+        print("\n".join(plain))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(*columns)
+    for row in rows:
+        table.add_row(*row)
+    Console(markup=False).print(table)  # names are text, whatever brackets they hold
 
 
 @contextmanager

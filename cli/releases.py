@@ -10,7 +10,7 @@ import typer
 from .options import DEFAULT_STORE, DEFAULT_WAIT, Json, Store, Wait
 from .output import note, print_json, progress_bar
 
-FORMATS = ("jsonl", "csv", "geoparquet", "geojson")
+FORMATS = ("jsonl", "csv", "geoparquet", "geojson", "html")
 
 
 def export_atlas(
@@ -20,7 +20,7 @@ def export_atlas(
     release: Annotated[
         str | None, typer.Option("--release", help="Date of the release; by default the quarter's first day.")
     ] = None,
-    format_: Annotated[str, typer.Option("--format", help="jsonl, csv, geoparquet or geojson.")] = "jsonl",
+    format_: Annotated[str, typer.Option("--format", help="jsonl, csv, geoparquet, geojson or html.")] = "jsonl",
     k: Annotated[int | None, typer.Option("--k", help="At least this many riders; can only tighten.")] = None,
     lag_days: Annotated[
         int | None, typer.Option("--lag-days", help="Days before outcomes are released; can only tighten.")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .options import DEFAULT_STORE, DEFAULT_WAIT, Column, Json, Store, Timezone, Wait
-from .output import note, print_json, progress_bar
+from .output import note, print_json, print_table, progress_bar
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -151,8 +151,10 @@ def _read(path: Path) -> bytes:
 
 
 def _print_counts(tables: Mapping[str, TableCount], error: bool = False) -> None:
-    lines = [f"{'table':<26}{'before':>12}{'removed':>12}{'after':>12}"]
-    lines += [
-        f"{table:<26}{count.before:>12}{count.removed:>12}{count.after:>12}" for table, count in sorted(tables.items())
-    ]
-    print("\n".join(lines), file=sys.stderr if error else sys.stdout)
+    columns = ("table", "before", "removed", "after")
+    rows = [(table, str(count.before), str(count.removed), str(count.after)) for table, count in sorted(tables.items())]
+    lines = [f"{name:<26}{before:>12}{removed:>12}{after:>12}" for name, before, removed, after in [columns, *rows]]
+    if error:
+        note("\n".join(lines))
+    else:
+        print_table(columns, rows, lines)

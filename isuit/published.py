@@ -280,6 +280,14 @@ class BundleReport(Published):
     log_head: str = Field(pattern=HEAD)
 
 
+class PageWritten(Published):
+    """`isuit report FIT --out FILE.html`."""
+
+    fit_id: str = Field(pattern=FIT)
+    cohort_hash: str = Field(pattern=HASH)
+    out: str
+
+
 class Created(Published):
     """`isuit init`."""
 
@@ -302,5 +310,6 @@ SCHEMAS: dict[str, type[Published]] = {
     "rederive": RederiveReport,
     "bundle": BundleReport,
     "bundle-manifest": BundleManifest,
+    "report": PageWritten,
     "init": Created,
 }

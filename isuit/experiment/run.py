@@ -11,7 +11,7 @@ import numpy as np
 from isuit.errors import InputError
 from isuit.estimator.solver import Progress
 
-from .cohort import REFERENCE_SEED, Truth
+from .cohort import REFERENCE_SEED, Truth, draw
 from .recovery import recover, replicate, summarise
 from .report import figure, latex, markdown, with_paper
 
@@ -39,6 +39,23 @@ def run(
     except OSError as error:
         raise InputError(f"Cannot write into {out}: {error.strerror}; give a directory that can be written.") from error
     return stats
+
+
+def write_cohort(path: Path, truth: Truth, seed: int = REFERENCE_SEED) -> None:
+    """The drawn cohort as Parquet, for whoever wants to fit it: columns rider, metric and outcome."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    data, _ = draw(truth, seed)
+    columns = {
+        "rider": [data.riders[code] for code in data.rider.tolist()],
+        "metric": data.metric,
+        "outcome": data.outcome.astype(np.int8),
+    }
+    try:
+        pq.write_table(pa.table(columns), path)
+    except OSError as error:
+        raise InputError(f"{path.name} cannot be written ({error.strerror}); name another place.") from None
 
 
 def _rounded(value: Any) -> Any:

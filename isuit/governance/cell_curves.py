@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import connected_components
-from scipy.stats import chi2
+from scipy.special import chdtrc  # chi-square's tail; scipy.stats would take a second to import
 
 from isuit.domain import FitConfig, FloatArray
 from isuit.errors import EstimationError
@@ -100,7 +100,7 @@ def _p_value(counts: Counts, space: CurveSpace, latent: LatentFit) -> float:
     null = _single(counts, space, latent.solution.rho[:precisions])
     ratio = max(0.0, 2.0 * (penalised_log_likelihood(latent) - null.penalised))
     extra = int(np.ceil(latent.population_degrees_of_freedom - 1e-9))
-    return 0.5 * float(chi2.sf(ratio, extra + 1)) + (0.5 * float(chi2.sf(ratio, extra)) if extra else 0.0)
+    return 0.5 * float(chdtrc(extra + 1, ratio)) + (0.5 * float(chdtrc(extra, ratio)) if extra else 0.0)
 
 
 def comparable(placed: Placed) -> NDArray[np.bool_]:

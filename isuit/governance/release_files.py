@@ -1,6 +1,6 @@
-"""Files of a release: JSON Lines, CSV with a metadata file beside it, GeoParquet, GeoJSON; and their check.
+"""Files of a release: JSON Lines, CSV with a metadata file beside it, GeoParquet, GeoJSON, HTML; and their check.
 
-Every format carries the same rows, and reading any of them back gives the same lines: so one digest covers all four.
+Every format carries the same rows, and reading any of them back gives the same lines: so one digest covers all.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,10 +19,16 @@ from pydantic import BaseModel, ValidationError
 
 from isuit.errors import InputError
 from isuit.governance.cells import shape
-from isuit.governance.release_format import ReleaseCheck, ReleaseMetadata, ReleaseRow, rows_digest
+from isuit.governance.release_format import Format, ReleaseCheck, ReleaseMetadata, ReleaseRow, rows_digest
+from isuit.governance.release_page import read_page, release_page
 
-Format = Literal["jsonl", "csv", "geoparquet", "geojson"]
-EXTENSIONS: dict[Format, str] = {"jsonl": "jsonl", "csv": "csv", "geoparquet": "parquet", "geojson": "geojson"}
+EXTENSIONS: dict[Format, str] = {
+    "jsonl": "jsonl",
+    "csv": "csv",
+    "geoparquet": "parquet",
+    "geojson": "geojson",
+    "html": "html",
+}
 COLUMNS = tuple(ReleaseRow.model_fields)
 _ARROW = {
     "h3_resolution": pa.int8(),
@@ -45,6 +51,8 @@ def files(path: Path, kind: Format, lines: list[str], metadata: str) -> dict[Pat
         return {path: _csv(rows), metadata_path(path): f"{metadata}\n".encode()}
     if kind == "geojson":
         return {path: _geojson(rows, metadata)}
+    if kind == "html":
+        return {path: release_page(rows, metadata)}
     return {path: _geoparquet(rows, metadata)}
 
 
@@ -126,6 +134,7 @@ def check_file(path: Path) -> ReleaseCheck:
         "csv": _read_csv,
         "geojson": _read_geojson,
         "geoparquet": _read_geoparquet,
+        "html": lambda page: ReadRelease(*read_page(page)),
     }
     try:
         found = readers[kind](path)

@@ -17,6 +17,7 @@ from pydantic import Field
 
 from isuit.published import Published
 
+Format = Literal["jsonl", "csv", "geoparquet", "geojson", "html"]
 FORMAT = "isuit-atlas/1"
 LICENCE = "CC-BY-4.0"
 IDENTIFICATION = (
@@ -112,7 +113,7 @@ class ExportReport(Published):
     digest: str
     recorded: bool = Field(description="False when the release was there already and is written again.")
     file: str
-    format: Literal["jsonl", "csv", "geoparquet", "geojson"]
+    format: Format
     carried: int | None = Field(description="Rows kept from the release before; null for one that was there already.")
     withdrawn: int | None = Field(description="Rows of the release before that are gone.")
     notes: list[str]
@@ -126,7 +127,7 @@ class ReleaseCheck(Published):
     release: str | None
     rows: int
     digest: str | None
-    format: Literal["jsonl", "csv", "geoparquet", "geojson"]
+    format: Format
     problems: list[str]
 
 

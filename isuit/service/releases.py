@@ -26,9 +26,10 @@ from isuit.governance.bins import Bins
 from isuit.governance.eligibility import Topic
 from isuit.governance.policy import Policy, policy_of
 from isuit.governance.release import Draft, Progress, Series, Source, make_release
-from isuit.governance.release_files import EXTENSIONS, Format, check_file, files
+from isuit.governance.release_files import EXTENSIONS, check_file, files
 from isuit.governance.release_format import (
     ExportReport,
+    Format,
     MetricDescription,
     ReleaseCheck,
     ReleaseMetadata,

@@ -116,6 +116,13 @@ CREATE TABLE ledger.release_rows (
     position BIGINT NOT NULL,
     line VARCHAR NOT NULL
 );
+CREATE TABLE ledger.release_bins (
+    release_id VARCHAR NOT NULL,
+    curve VARCHAR NOT NULL,
+    bin BIGINT NOT NULL,
+    riders BIGINT NOT NULL,
+    computed_in VARCHAR NOT NULL
+);
 CREATE TABLE atlas.difficulty (
     fit_id VARCHAR NOT NULL,
     activity VARCHAR NOT NULL,
@@ -170,17 +177,8 @@ CREATE TABLE personal.suppressed (
 """
 
 
-def release_bins(connection: Connection) -> None:
-    """How many riders a released row had when it was computed: departures are counted without keeping who departed."""
-    connection.execute(
-        "CREATE TABLE ledger.release_bins (release_id VARCHAR NOT NULL, curve VARCHAR NOT NULL, bin BIGINT NOT NULL, "
-        "riders BIGINT NOT NULL, computed_in VARCHAR NOT NULL)"
-    )
-
-
 MIGRATIONS: dict[str, Callable[[Connection], None]] = {
     "0001-tables": tables,
-    "0002-release-bins": release_bins,
 }
 
 
