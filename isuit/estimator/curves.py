@@ -27,6 +27,9 @@ from .smoothing import FREE, WEAK
 
 FEW_SITES = 5  # a variance between sites needs about this many; with fewer, levels are all but free
 SITE_ROUGH = 4  # rough functions of a site's deviation
+# Outcomes per site from which a site's deviation has a tilt and bend, and from which it is rough: below, shrinkage
+# would take the function away again, at the cost of a parameter for every site.
+TILT_OUTCOMES, ROUGH_OUTCOMES = 20, 200
 SUITABILITY_RANGE = (0.02, 0.98)
 
 _z, _w = np.polynomial.hermite_e.hermegauss(41)
@@ -67,14 +70,28 @@ class CurveSpace:
     spline: Spline
     sites: int
     anchor: Anchor | None = None
+    site_size: int | None = None  # functions of a site's deviation; None: all of them
+    origin: int | None = None  # the clientele that others are told apart from; None: the largest
 
     @property
     def shared_size(self) -> int:
         return self.spline.size + (1 if self.anchor else 0)
 
+    @classmethod
+    def for_outcomes(cls, outcomes: int, spline: Spline, sites: int, anchor: Anchor | None = None) -> CurveSpace:
+        """As rich a deviation per site as so many outcomes can tell."""
+        per_site = outcomes / sites if sites else 0
+        size = 1 if per_site < TILT_OUTCOMES else spline.free if per_site < ROUGH_OUTCOMES else None
+        return cls(spline, sites, anchor, size if sites else None)
+
+    @property
+    def _polynomials(self) -> int:
+        return self.spline.free if self.site_size is None else min(self.spline.free, self.site_size)
+
     @property
     def _rough(self) -> int:
-        return min(SITE_ROUGH, self.spline.size - self.spline.free)
+        rough = min(SITE_ROUGH, self.spline.size - self.spline.free)
+        return rough if self.site_size is None else max(0, min(rough, self.site_size - self.spline.free))
 
     def _shared_groups(self) -> list[int]:
         rough = [0] * (self.spline.size - self.spline.free)
@@ -86,12 +103,11 @@ class CurveSpace:
     def _site_groups(self) -> list[int]:
         first = max(self._shared_groups()) + 1
         level = WEAK if self.sites < FEW_SITES else first + 2
-        return [level] + [first] * (self.spline.free - 1) + [first + 1] * self._rough
+        return [level] + [first] * (self._polynomials - 1) + [first + 1] * self._rough
 
     def design(self, metric: FloatArray, site: IntArray, a: float, derivative: int = 0) -> Design:
         """The design at these metrics and sites (-1: the shared curve)."""
         smooth = self.spline.smooth_design(metric, derivative)
-        free = self.spline.free
         dense = smooth
         if self.anchor is not None:
             anchor = self.anchor.log_odds(metric, a)[0]
@@ -101,7 +117,7 @@ class CurveSpace:
             return Design(dense, None, _renumbered(groups))
         # The smoothest of the rough functions come last in the spline's order of eigenvalues.
         rough = smooth[:, smooth.shape[1] - self._rough :]
-        own = local_columns(np.hstack([smooth[:, :free], rough]), site, self.sites)
+        own = local_columns(np.hstack([smooth[:, : self._polynomials], rough]), site, self.sites)
         site_groups = np.array(self._site_groups(), dtype=np.int64)
         return Design(dense, own, _renumbered(np.concatenate([groups, np.tile(site_groups, self.sites)])))
 

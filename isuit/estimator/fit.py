@@ -30,7 +30,7 @@ from .counts import Counts, count
 from .curves import SUITABILITY_RANGE, CurveSpace
 from .gate import Gate, Incidence, check, incidence
 from .latent import LatentFit, anchor_of, fit_latent, penalised_log_likelihood
-from .population import visits
+from .population import largest_clientele, visits
 from .scoring import latent_parameters, single_parameters
 from .single_curve import SingleCurve, fit_single_curve
 from .solver import Progress
@@ -118,11 +118,14 @@ def _validate_anchor(data: Observations, config: FitConfig) -> None:
         )
 
 
-def _prepare(data: Observations, config: FitConfig, spline: Spline) -> _Prepared:
+def _prepare(data: Observations, config: FitConfig, spline: Spline, space: CurveSpace | None = None) -> _Prepared:
     sites = len(data.sites) if len(data.sites) > 1 else 0
     site = data.site if sites else None
     counts = count(data.rider, data.metric, data.outcome, spline, len(data.riders), site)
-    return _Prepared(counts, CurveSpace(spline, sites, anchor_of(config.anchor)))
+    if space is None:
+        space = CurveSpace.for_outcomes(len(data), spline, sites, anchor_of(config.anchor))
+        space = replace(space, origin=largest_clientele(counts, sites) if sites else None)
+    return _Prepared(counts, space)
 
 
 def _rows(data: Observations, chosen: Any) -> Observations:
@@ -165,7 +168,7 @@ def _predict(
     progress: Progress | None,
 ) -> tuple[FloatArray, FloatArray]:
     test = _rows(data, kept_back)
-    train = _prepare(_rows(data, ~kept_back), config, spline)
+    train = _prepare(_rows(data, ~kept_back), config, spline, None if full is None else full.space)
     single = train.single_curve()
     start = None if full is None else full.solution
     latent = fit_latent(train.counts, train.space, single, config.exposure == "correlated", start, progress)

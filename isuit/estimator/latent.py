@@ -144,7 +144,7 @@ def fit_latent(
     """Fit skill and difficulty, starting from the single curve or from another solution of the same problem."""
     items = ItemCurve.of(space, counts.item_metric, counts.item_site)
     used = int(items.plain.groups.max(initial=-1)) + 1
-    population = population_design(counts, space.sites, space.spline, correlated, used)
+    population = population_design(counts, space.sites, space.spline, correlated, used, space.origin)
     problem = Problem(
         MarginalLikelihood(counts, population),
         items,

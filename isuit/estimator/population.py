@@ -28,7 +28,9 @@ from .smoothing import FREE, WEAK
 _MIXTURE_POINTS = 32
 
 
-def population_design(counts: Counts, sites: int, spline: Spline, correlated: bool, first_group: int) -> Design:
+def population_design(
+    counts: Counts, sites: int, spline: Spline, correlated: bool, first_group: int, origin: int | None = None
+) -> Design:
     """Regressors of each rider's prior mean; `first_group` is the first precision that is not yet in use."""
     dense, groups = np.zeros((counts.riders, 0)), []
     if correlated:
@@ -43,11 +45,14 @@ def population_design(counts: Counts, sites: int, spline: Spline, correlated: bo
         return Design(dense, None, np.array(groups, dtype=np.int64))
     shares = visits(counts, sites)
     shares.data /= np.repeat(counts.rider_trials, np.diff(shares.indptr))
-    # The largest clientele is the origin: a common shift of all would be a shift of the curve.
-    weight = np.asarray(shares.sum(axis=0)).ravel()
-    others = np.flatnonzero((weight > 0) & (np.arange(weight.size) != weight.argmax()))
+    others = np.flatnonzero(np.arange(sites + 1) != (largest_clientele(counts, sites) if origin is None else origin))
     groups += [WEAK if sites < FEW_SITES else first_group] * others.size
-    return Design(dense, shares[:, others] if others.size else None, np.array(groups, dtype=np.int64))
+    return Design(dense, shares[:, others], np.array(groups, dtype=np.int64))
+
+
+def largest_clientele(counts: Counts, sites: int) -> int:
+    """The site with most outcomes: the origin of prior means, since a common shift of all is a shift of the curve."""
+    return int(np.asarray(visits(counts, sites).sum(axis=0)).ravel().argmax())
 
 
 def visits(counts: Counts, sites: int) -> csr_matrix:

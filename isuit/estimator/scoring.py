@@ -72,6 +72,7 @@ def _space_json(space: CurveSpace, sites: tuple[str, ...]) -> dict[str, Any]:
         "degree": spline.degree,
         "penalty_order": spline.penalty_order,
         "sites": list(sites) if space.sites else [],
+        "site_size": space.site_size,
         "anchor": None if anchor is None else np.stack([anchor.metric, anchor.suitability], axis=1).tolist(),
     }
 
@@ -89,7 +90,7 @@ def score(parameters: dict[str, Any], metric: float, site: str | None, skill: fl
     lower, upper = parameters["metric_range"]
     spline = Spline(lower, upper, tuple(parameters["inner_knots"]), parameters["degree"], parameters["penalty_order"])
     sites: list[str] = parameters["sites"]
-    space = CurveSpace(spline, len(sites), anchor)
+    space = CurveSpace(spline, len(sites), anchor, parameters["site_size"])
     name = site if site is not None and sites else ""
     if name not in parameters["bands"]:
         raise InputError("No rider links this site to the others, so it has no difficulty; score at another site.")

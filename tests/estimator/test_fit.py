@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.special import expit
 
 from isuit.domain import Estimate, Exposure, FitConfig, FloatArray, Observations
 from isuit.errors import EstimationError, InputError
@@ -366,3 +367,27 @@ def test_small_ordinary_cohorts_always_end() -> None:
     for seed in (1000, 1001, 1002, 1075):
         estimate = fit(draw(Truth(riders=20, outcomes=10), seed)[0])
         assert_finite(estimate)
+
+
+def test_a_site_that_only_held_out_outcomes_have_does_not_stop_the_fit() -> None:
+    generator = np.random.default_rng(4)
+    riders, outcomes, sites = 60, 20, 150
+    rider = np.repeat(np.arange(riders), outcomes)
+    metric = generator.uniform(3, 35, rider.size)
+    # About eight outcomes a site, and some with a single one: those vanish when their outcome is kept back.
+    site = np.minimum((sites * generator.random(rider.size) ** 0.5).astype(np.int64), sites - 1)
+    site[:sites] = np.arange(sites)
+    skill = generator.standard_normal(riders)
+    success = expit(2 * (skill[rider] - ((metric - 18) / 8) ** 2 + 1))
+    data = Observations(
+        tuple(f"r{r:02d}" for r in range(riders)),
+        rider,
+        metric,
+        (generator.random(rider.size) < success).astype(np.int64),
+        tuple(f"s{s:03d}" for s in range(sites)),
+        site,
+    )
+    estimate = fit(data)
+    assert estimate.kind == "latent"
+    assert estimate.held_out is not None
+    assert len(estimate.curves) == 1 + sites
