@@ -128,11 +128,12 @@ def _explained(paths: StorePaths, *kinds: type[duckdb.Error] | type[OSError]) ->
 
 
 def _close(store: Store) -> None:
-    try:
+    # What was committed is safe in the WAL, and the next command takes it in. A disk that is full only now must not
+    # turn a recorded fit into a message that says that nothing was recorded.
+    with suppress(duckdb.Error):
         store.close_database()
-    finally:
-        if store.writable and store.paths.database.exists():
-            store.paths.database.chmod(FILE_MODE)
+    if store.writable and store.paths.database.exists():
+        store.paths.database.chmod(FILE_MODE)
 
 
 def is_store(path: Path) -> bool:

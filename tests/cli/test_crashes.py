@@ -86,19 +86,30 @@ def contents(store: Path) -> tuple[int, int]:
     return report.cohorts, report.fits
 
 
+def work_done(pid: int, until: float) -> float:
+    """Wait until a process has had so much processor time or has ended: moments that a busy machine does not shift."""
+    nanoseconds = 0.0
+    while nanoseconds < until:
+        if " Z " in Path(f"/proc/{pid}/stat").read_text():
+            break
+        nanoseconds = max(nanoseconds, float(Path(f"/proc/{pid}/schedstat").read_text().split()[0]))
+        time.sleep(0.001)
+    return nanoseconds
+
+
 @pytest.mark.long
 def test_kill_9_at_random_moments(server: Server, cohorts: Callable[[int], Path], tmp_path: Path) -> None:
     chance = random.Random(3)
-    started = time.monotonic()
-    assert server.start(tmp_path, "fit", "--cohort", cohorts(1000), "--store", "whole").wait() == 0
-    usual = time.monotonic() - started
+    whole = server.start(tmp_path, "fit", "--cohort", cohorts(1000), "--store", "whole")
+    usual = work_done(whole.pid, until=float("inf"))
+    assert whole.wait() == 0
     killed = 0
     for trial in range(40):
         store = tmp_path / f"store-{trial // 8}"  # every eighth meets a store that is not there yet
         before = contents(store) if is_store(store) else (0, 0)
         child = server.start(tmp_path, "fit", "--cohort", cohorts(trial), "--store", store)
         # Half of the kills in the last part of the run, where the store is written.
-        time.sleep(usual * chance.choice([chance.uniform(0, 1.1), chance.uniform(0.7, 1.1)]))
+        work_done(child.pid, until=usual * chance.choice([chance.uniform(0, 1), chance.uniform(0.6, 1)]))
         os.kill(child.pid, signal.SIGKILL)
         code = child.wait()
         killed += code == -signal.SIGKILL
@@ -149,16 +160,18 @@ def test_a_full_disk_records_nothing(
     pq.write_table(cohort_table(2, riders=400, outcomes=30), tmp_path / "large.parquet")
     refused = 0
     # A limit on the size of files, as a full disk has one; some let nothing through, some almost everything.
-    for limit in (4096, size // 2, size, size + 100_000, size + 500_000):
+    for limit in (4096, 100_000, 300_000, 600_000, 1_000_000, size, size + 500_000):
         child = server.start(tmp_path, "fit", "--cohort", "large.parquet", "--store", store, fsize=limit)
         code = child.wait()
         assert code in (0, 2), child.err
-        if code == 2:
-            refused += 1
-            assert child.err.count("\n") == 1, child.err
-            assert "disk" in child.err
-            assert contents(store) == (1, 1)
-    assert refused >= 3
+        if code == 0:  # the WAL had room; what the checkpoint lacked, the next command finds in the WAL
+            assert contents(store) == (2, 2)
+            break
+        refused += 1
+        assert child.err.count("\n") == 1, child.err
+        assert "disk" in child.err
+        assert contents(store) == (1, 1)
+    assert refused
     assert server.start(tmp_path, "fit", "--cohort", "large.parquet", "--store", store).wait() == 0
     assert contents(store) == (2, 2)
 

@@ -17,6 +17,7 @@ from isuit.audit.log import append_event, log_head, read_log
 from isuit.errors import StoreBusy, StoreError
 from isuit.service import stores
 from isuit.service.stores import open_store
+from isuit.store.migrations import MIGRATIONS
 
 
 @pytest.fixture
@@ -38,7 +39,7 @@ def test_a_new_store_is_private_and_its_log_starts(store_path: Path) -> None:
     assert mode(store_path / "tmp") == 0o700
     with open_store(store_path) as store:
         events = read_log(store.connection)
-        assert [event.kind for event in events] == ["store-created", "migration-applied"]
+        assert [event.kind for event in events] == ["store-created", *["migration-applied"] * len(MIGRATIONS)]
         assert [event.computed_head() for event in events] == [event.head for event in events]
         assert log_head(store.connection) == events[-1].head
         assert store.policy.items() >= {"k": 10, "lag_days": 90, "resolution": 7}.items()
@@ -143,7 +144,7 @@ def test_a_store_killed_while_it_was_made_is_made_again(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="no store"), open_store(path):
         pass
     with open_store(path, write=True, create=True) as store:
-        assert len(read_log(store.connection)) == 2
+        assert len(read_log(store.connection)) == 1 + len(MIGRATIONS)
 
 
 def test_a_wal_left_by_a_killed_writer_is_taken_in(store_path: Path) -> None:
@@ -157,7 +158,7 @@ def test_a_wal_left_by_a_killed_writer_is_taken_in(store_path: Path) -> None:
     subprocess.run([sys.executable, "-c", program, str(store_path)], check=False)
     assert (store_path / "store.duckdb.wal").exists()
     with open_store(store_path) as store:
-        assert len(read_log(store.connection)) == 3
+        assert len(read_log(store.connection)) == 2 + len(MIGRATIONS)
     assert not (store_path / "store.duckdb.wal").exists()
 
 
