@@ -12,7 +12,8 @@ setup: $(READY)
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
-	$(BIN)/python -m pip install --quiet --editable . --group dev
+	@# setuptools warns of every editable installation
+	PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --editable . --group dev
 	@touch $@
 
 demo: $(READY)  ## the paper's experiment, and its table
