@@ -12,7 +12,8 @@ setup: $(READY)
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
-	$(BIN)/python -m pip install --quiet --editable . --group dev
+	@# setuptools warns of every editable installation
+	PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --editable . --group dev
 	@touch $@
 
 demo: $(READY)  ## the paper's experiment, and its table
@@ -56,8 +57,10 @@ bench: $(READY)
 	$(BIN)/python benchmarks/recovery.py
 	$(BIN)/python benchmarks/hashing.py
 
-docs: $(READY)  ## the command-line reference, from the app
+docs: $(READY)  ## the command-line reference and the README's picture, from the app
 	$(BIN)/python docs/reference/make_cli.py
+	$(BIN)/isuit latent-demo --out demo --json > /dev/null
+	cp demo/difficulty.svg docs/pictures/difficulty.svg
 
 browser: $(READY)  ## the HTML pages in headless Chromium
 	@command -v chromium >/dev/null && command -v chromedriver >/dev/null || \
