@@ -15,6 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.sparse import csr_matrix
 from scipy.special import expit
 
 from isuit.domain import FloatArray, IntArray
@@ -117,7 +118,12 @@ class CurveSpace:
             return Design(dense, None, _renumbered(groups))
         # The smoothest of the rough functions come last in the spline's order of eigenvalues.
         rough = smooth[:, smooth.shape[1] - self._rough :]
-        own = local_columns(np.hstack([smooth[:, : self._polynomials], rough]), site, self.sites)
+        values = np.hstack([smooth[:, : self._polynomials], rough])
+        own = local_columns(values, site, self.sites)
+        if self.sites < FEW_SITES:
+            # Levels that are all but free leave the shared level to chance: the shared curve is the mean of the sites'.
+            nowhere = np.where((site < 0)[:, None], values / self.sites, 0.0)
+            own = own + csr_matrix(np.tile(nowhere, self.sites))
         site_groups = np.array(self._site_groups(), dtype=np.int64)
         return Design(dense, own, _renumbered(np.concatenate([groups, np.tile(site_groups, self.sites)])))
 
