@@ -37,6 +37,7 @@ PROGRAM_COLUMNS = frozenset(
         "ledger.pending": ["work", "subject"],
         "ledger.releases": ["release_id", "digest"],
         "ledger.release_rows": ["release_id"],
+        "ledger.release_bins": ["release_id", "computed_in"],
         "atlas.difficulty": ["fit_id"],
         "personal.outcomes": ["cohort_hash"],
         "personal.skills": ["fit_id"],
@@ -47,7 +48,12 @@ PROGRAM_COLUMNS = frozenset(
     for column in columns
 )
 # JSON of public releases: what the disclosure policy lets out names nobody.
-PUBLIC_DOCUMENTS = frozenset({"ledger.releases.policy", "ledger.releases.metadata", "ledger.release_rows.line"})
+PUBLIC_DOCUMENTS = frozenset(
+    {
+        *("ledger.releases.policy", "ledger.releases.metadata"),
+        *("ledger.release_rows.line", "ledger.release_bins.curve"),
+    }
+)
 # Keys inside other JSON whose strings the program chooses. A digest needs no entry: no ID equals one by chance.
 PROGRAM_KEYS = frozenset(
     {
