@@ -90,16 +90,16 @@ class LatentFit:
         local = design.local.toarray() if design.local is not None else np.zeros((metric.size, 0))
         columns = np.hstack([design.dense, local])
         last = 1 + self.problem.curve_size
-        spread = columns @ self.solution.covariance[1:last, 1:last]
+        spread = narrow.product(columns, self.solution.covariance[1:last, 1:last])
         se = np.sqrt(np.einsum("xm,xm->x", spread, columns))
-        return Band(columns @ coefficients, se, np.zeros(metric.size))
+        return Band(narrow.times(columns, coefficients), se, np.zeros(metric.size))
 
     def marginal(self, metric: FloatArray, site: int = -1) -> FloatArray:
         """The single suitability curve: skill integrated out over the population's mixture."""
         f = self.log_odds(metric, site)
         theta = (self.units.points[:, None] + _z).ravel()
         weight = np.tile(_w, self.units.points.size) / self.units.points.size
-        return np.asarray(expit(self.solution.discrimination * theta - f[:, None]) @ weight)
+        return narrow.times(expit(self.solution.discrimination * theta - f[:, None]), weight)
 
     def skills(self) -> tuple[FloatArray, FloatArray]:
         """Posterior mean and sd of each rider's skill; the sd includes the uncertainty of curve and discrimination."""
