@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from . import diagnostics, heldout
 from .basis import Spline, spline_for
 from .counts import Counts, count
 from .curves import SUITABILITY_RANGE, CurveSpace
+from .design import Design
 from .gate import Gate, Incidence, check, incidence
 from .latent import LatentFit, anchor_of, fit_latent, penalised_log_likelihood
 from .population import largest_clientele, visits
@@ -51,12 +53,13 @@ class _Prepared:
     counts: Counts
     space: CurveSpace
 
-    @property
-    def single_design(self) -> Any:
+    @cached_property
+    def single_design(self) -> Design:
         return self.space.design(self.counts.item_metric, self.counts.item_site, 0.0)
 
-    def single_curve(self, rho: FloatArray | None = None) -> SingleCurve:
-        return fit_single_curve(self.single_design, self.counts.item_trials, self.counts.item_successes, rho)
+    def single_curve(self, rho: FloatArray | None = None, start: SingleCurve | None = None) -> SingleCurve:
+        counts = self.counts
+        return fit_single_curve(self.single_design, counts.item_trials, counts.item_successes, rho, start)
 
 
 def fit(data: Observations, config: FitConfig | None = None, progress: Progress | None = None) -> Estimate:
@@ -76,8 +79,8 @@ def fit(data: Observations, config: FitConfig | None = None, progress: Progress 
     if latent.solution.no_skill:
         none = PromotionReport(False, 0.0, 0.5, ("skill explains nothing: the discrimination goes to zero",))
         return _single_estimate(data, gate, none, None, prepared, single)
-    scores, calibration = _held_out(data, config, prepared.space.spline, latent, progress)
-    promotion = _promotion(prepared, latent, scores)
+    scores, calibration = _held_out(data, config, latent, progress)
+    promotion = _promotion(prepared, single, latent, scores)
     if not promotion:
         return _single_estimate(data, gate, promotion, scores, prepared, single)
     return _latent_estimate(data, gate, graph, promotion, scores, calibration, prepared, single, latent)
@@ -140,13 +143,13 @@ def _rows(data: Observations, chosen: Any) -> Observations:
 
 
 def _held_out(
-    data: Observations, config: FitConfig, spline: Spline, full: LatentFit, progress: Progress | None
+    data: Observations, config: FitConfig, full: LatentFit, progress: Progress | None
 ) -> tuple[HeldOut | None, list[dict[str, float]]]:
     """Fit what is not kept back, and score what is. The space of curves is the same; smoothing is chosen anew."""
     kept_back = heldout.test_rows(data, config.split)
     if not kept_back.any() or data.outcome[~kept_back].min() == data.outcome[~kept_back].max():
         return None, []
-    predicted, baseline = _predict(data, config, kept_back, spline, full, progress)
+    predicted, baseline = _predict(data, config, kept_back, full.space.spline, full, progress)
     outcome = data.outcome[kept_back]
     scores = heldout.score(predicted, baseline, outcome, data.rider[kept_back], config.split)
     return scores, diagnostics.calibration(predicted, outcome)
@@ -170,17 +173,23 @@ def _predict(
     test = _rows(data, kept_back)
     train = _prepare(_rows(data, ~kept_back), config, spline, None if full is None else full.space)
     single = train.single_curve()
-    start = None if full is None else full.solution
-    latent = fit_latent(train.counts, train.space, single, config.exposure == "correlated", start, progress)
+    latent = fit_latent(
+        train.counts,
+        train.space,
+        single,
+        config.exposure == "correlated",
+        None if full is None else full.solution,
+        progress,
+    )
     site = np.full(len(test), -1) if test.site is None or not train.space.sites else test.site
     baseline = single.suitability(train.space.design(test.metric, site, 0.0))
     return latent.predict(test.rider, test.metric, site), baseline
 
 
-def _promotion(prepared: _Prepared, latent: LatentFit, scores: HeldOut | None) -> PromotionReport:
+def _promotion(prepared: _Prepared, single: SingleCurve, latent: LatentFit, scores: HeldOut | None) -> PromotionReport:
     """Skill must be there (likelihood-ratio test of a = 0, on the boundary) and must not predict worse."""
     curve_precisions = int(prepared.single_design.groups.max(initial=-1)) + 1
-    null = prepared.single_curve(latent.solution.rho[:curve_precisions])
+    null = prepared.single_curve(latent.solution.rho[:curve_precisions], single)
     ratio = max(0.0, 2.0 * (penalised_log_likelihood(latent) - null.penalised))
     # Under a = 0 the population's regressors do not matter either: each adds up to one degree of freedom.
     extra = int(np.ceil(latent.population_degrees_of_freedom - 1e-9))

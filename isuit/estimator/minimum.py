@@ -11,7 +11,7 @@ from isuit.domain import FloatArray
 from .latent import LatentFit
 
 _Z95 = 1.959963984540054
-_FINE = 1001
+_FINE = 501
 
 
 @dataclass(frozen=True)

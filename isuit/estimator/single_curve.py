@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
 from scipy.special import expit
 
 from isuit.domain import FloatArray
 from isuit.errors import EstimationError
 
+from . import cholesky
 from .design import Design
-from .smoothing import choose, inverse_of, precisions
+from .smoothing import choose, precisions
 
 TOLERANCE = 1e-9  # of the gradient, in standard errors
 _MOST_CHOICES = 40  # of the smoothing: between two neighbouring values it can alternate for ever
@@ -33,9 +33,16 @@ class SingleCurve:
 
 
 def fit_single_curve(
-    design: Design, trials: FloatArray, successes: FloatArray, rho: FloatArray | None = None
+    design: Design,
+    trials: FloatArray,
+    successes: FloatArray,
+    rho: FloatArray | None = None,
+    start: SingleCurve | None = None,
 ) -> SingleCurve:
-    """Penalised logistic regression; smoothing chosen by marginal likelihood unless `rho` is given."""
+    """Penalised logistic regression; smoothing chosen by marginal likelihood unless `rho` is given.
+
+    A start is for a given smoothing only: on the way from another curve the choice can end elsewhere.
+    """
     groups = design.groups
     fixed = rho is not None
     count = int(groups.max()) + 1 if groups.size else 0
@@ -44,6 +51,8 @@ def fit_single_curve(
     share = (successes.sum() + 0.5) / (trials.sum() + 1.0)
     beta = np.zeros(design.size)
     beta[0] = -np.log(share / (1 - share))
+    if start is not None:
+        beta = start.coefficients
     # Outcomes that a condition separates wholly (all fail above 30 knots) have no finite maximum in the free
     # polynomials; a ridge worth a thousandth of an outcome keeps the curve finite and moves nothing else.
     floor = np.where(groups < 0, 1e-3, 0.0)
@@ -61,9 +70,9 @@ def fit_single_curve(
             rho = chosen
         ridge = precisions(rho, groups)
         gradient = score - ridge * beta
-        factor = cho_factor(information + np.diag(ridge), lower=True)
-        move = cho_solve(factor, gradient)
-        if not choosing and np.sqrt(max(gradient @ move, 0.0)) < TOLERANCE:
+        factor = cholesky.factor(information + np.diag(ridge))
+        move = cholesky.solve(factor, gradient)
+        if not choosing and np.sqrt(max(float(gradient @ move), 0.0)) < TOLERANCE:
             break
         largest = float(np.max(np.abs(design.apply(move))))
         beta = beta + move * min(1.0, 4.0 / max(largest, 1e-12))
@@ -72,5 +81,5 @@ def fit_single_curve(
     eta = design.apply(beta)
     log_likelihood = float(-(successes @ np.logaddexp(0, eta)) - (trials - successes) @ np.logaddexp(0, -eta))
     penalty = 0.5 * float((ridge + floor) @ beta**2)
-    covariance = inverse_of(factor)
+    covariance = cholesky.inverse(factor)
     return SingleCurve(beta, rho, covariance, log_likelihood, log_likelihood - penalty)

@@ -13,10 +13,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
-from scipy.linalg.lapack import dpotri
 
 from isuit.domain import FloatArray, IntArray
+
+from . import cholesky
 
 FREE = -1  # group of a coefficient that is not penalised
 WEAK = -2  # group of coefficients with a precision too small to move them: it only makes them sum to about zero
@@ -33,18 +33,6 @@ def precisions(rho: FloatArray, groups: IntArray) -> FloatArray:
     """The precision of each coefficient; zero where it is free."""
     padded = np.concatenate([np.exp(rho), [_WEAK_PRECISION, 0.0]])  # WEAK and FREE pick from the end
     return np.asarray(padded[groups])
-
-
-def inverse_of(factor: tuple[FloatArray, bool]) -> FloatArray:
-    """The inverse from a lower Cholesky factor."""
-    size = len(factor[0])
-    if size <= _MANY:
-        return np.asarray(cho_solve(factor, np.eye(size)))
-    # A third of the work of solving for the identity; but OpenBLAS wakes its threads for it at any size.
-    lower, info = dpotri(factor[0], lower=1)
-    if info != 0:
-        raise LinAlgError("singular factor")
-    return np.asarray(np.tril(lower) + np.tril(lower, -1).T)
 
 
 def choose(information: FloatArray, b: FloatArray, groups: IntArray, start: FloatArray) -> FloatArray:
@@ -83,13 +71,13 @@ class _Local:
 
 def _value(information: FloatArray, b: FloatArray, groups: IntArray, member: FloatArray, rho: FloatArray) -> _Local:
     weight = precisions(rho, groups)
-    factor = cho_factor(information + np.diag(weight), lower=True)
-    x = cho_solve(factor, b)
-    inverse = inverse_of(factor)
+    factor = cholesky.factor(information + np.diag(weight))
+    x = cholesky.solve(factor, b)
+    inverse = cholesky.inverse(factor)
     size, precision = member.sum(axis=1), np.exp(rho)
     trace = precision * (member @ np.diag(inverse))
     square = precision * (member @ (x * x))
-    value = 0.5 * float(b @ x) - float(np.log(np.diag(factor[0])).sum()) + 0.5 * float(size @ rho)
+    value = 0.5 * float(b @ x) - float(np.log(np.diag(factor)).sum()) + 0.5 * float(size @ rho)
     curved = inverse * (inverse + 2.0 * np.outer(x, x))
     hessian = 0.5 * np.outer(precision, precision) * (member @ curved @ member.T) - 0.5 * np.diag(trace + square)
     left = np.maximum(size - trace, 1e-12)

@@ -14,13 +14,14 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg import LinAlgError
 
 from isuit.domain import FloatArray, IntArray
 from isuit.errors import EstimationError
 
+from . import cholesky
 from .quadrature import Curve, MarginalLikelihood, Nodes, Pass
-from .smoothing import choose, inverse_of, precisions
+from .smoothing import choose, precisions
 
 TOLERANCE = 1e-7  # of the gradient, in standard errors: sqrt(g' A^-1 g)
 NO_SKILL = 0.02  # a discrimination below this is none: skill would move no probability by more than 0.5 %
@@ -112,8 +113,8 @@ def solve(problem: Problem, start: State, progress: Progress | None = None) -> S
             same = float(np.max(np.abs(rho - state.rho), initial=0.0)) <= _SETTLED
             state = replace(state, rho=rho)
         factor, gradient = _factor(problem, information, state, at)
-        move = cho_solve(factor, gradient)
-        norm = float(np.sqrt(max(gradient @ move, 0.0)))
+        move = cholesky.solve(factor, gradient)
+        norm = float(np.sqrt(max(float(gradient @ move), 0.0)))
         held = held or (same and norm < 1.0) or choices >= _MOST_CHOICES
         if progress is not None:
             # The gradient falls by orders of magnitude, so its logarithm tells how far the way still is.
@@ -168,22 +169,20 @@ def _positive(information: FloatArray) -> FloatArray:
     unit = information / np.outer(scale, scale)
     tiny = 1e-12  # directions that only a precision identifies are zero up to rounding
     try:
-        cho_factor(unit + tiny * np.eye(len(unit)), lower=True)
+        cholesky.factor(unit + tiny * np.eye(len(unit)))
     except LinAlgError:
         values, vectors = np.linalg.eigh(unit)
         unit = (vectors * np.maximum(np.abs(values), tiny)) @ vectors.T
     return np.asarray((unit + tiny * np.eye(len(unit))) * np.outer(scale, scale))
 
 
-def _factor(
-    problem: Problem, information: FloatArray, state: State, at: Pass
-) -> tuple[tuple[FloatArray, bool], FloatArray]:
+def _factor(problem: Problem, information: FloatArray, state: State, at: Pass) -> tuple[FloatArray, FloatArray]:
     """Cholesky factor of the penalised information, and the penalised gradient."""
     weight = precisions(state.rho, problem.groups)
     try:
-        factor = cho_factor(information + np.diag(weight), lower=True)
+        factor = cholesky.factor(information + np.diag(weight))
     except LinAlgError:
-        factor = cho_factor(_positive(information) + np.diag(weight), lower=True)
+        factor = cholesky.factor(_positive(information) + np.diag(weight))
     return factor, at.gradient - weight * state.phi
 
 
@@ -210,7 +209,7 @@ def _solution(problem: Problem, state: State, nodes: Nodes, curve: Curve, norm: 
     a, _, population = split(problem, state.phi)
     at = problem.likelihood.evaluate(a, curve, population, nodes, information=True)
     factor, _ = _factor(problem, _information(problem, state, at), state, at)
-    covariance = inverse_of(factor)
+    covariance = cholesky.inverse(factor)
     return Solution(state.phi, state.rho, nodes, at, curve, covariance, norm, steps, no_skill=False)
 
 
