@@ -66,7 +66,8 @@ def cohort(names: list[str], seed: int) -> tuple[pa.Table, np.ndarray]:
 
 
 def isuit(*arguments: str) -> str:
-    return subprocess.run(["isuit", *arguments], check=True, capture_output=True, text=True).stdout
+    program = Path(sys.executable).with_name("isuit")  # of this environment, whatever the path is
+    return subprocess.run([program, *arguments], check=True, capture_output=True, text=True).stdout
 
 
 def main(path: Path, seed: int = 1) -> None:
