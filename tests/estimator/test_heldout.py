@@ -1,4 +1,4 @@
-"""Which outcomes are kept back, and the score on them."""
+"""Which outcomes are kept back."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isuit.domain import FloatArray, IntArray, Observations, Split
+from isuit.domain import Observations, Split
 from isuit.estimator import heldout
-from isuit.estimator.heldout import TEST_SHARE, score
+from isuit.estimator.heldout import TEST_SHARE
 
 from .cohorts import observations, of_rows
 
@@ -108,25 +108,3 @@ def test_riders_with_the_same_metrics_are_not_split_alike() -> None:
     kept_back = heldout.test_rows(data, "rider").reshape(40, 10)
     assert kept_back.sum() == 80
     assert kept_back[:, 1:].any(axis=0).all()
-
-
-def brute_score(own: FloatArray, single: FloatArray, y: IntArray) -> float:
-    return 1 - float(np.mean((own - y) ** 2) / np.mean((single - y) ** 2))
-
-
-def test_score_and_its_clustered_standard_error() -> None:
-    """The standard error against a bootstrap over riders."""
-    generator = np.random.default_rng(4)
-    rider = np.repeat(np.arange(60), 6)
-    p = np.clip(0.5 + np.repeat(generator.normal(0, 0.25, 60), 6), 0.02, 0.98)
-    y = (generator.random(360) < p).astype(np.int64)
-    found = score(p, np.full(360, 0.5), y, rider, "rider")
-    assert found.brier_skill == pytest.approx(brute_score(p, np.full(360, 0.5), y))
-    assert found.brier == pytest.approx(np.mean((p - y) ** 2))
-    assert found.brier_single_curve == pytest.approx(0.25)
-    assert (found.outcomes, found.split) == (360, "rider")
-    drawn = []
-    for _ in range(600):
-        chosen = (generator.integers(0, 60, 60)[:, None] * 6 + np.arange(6)).ravel()
-        drawn.append(brute_score(p[chosen], np.full(360, 0.5), y[chosen]))
-    assert found.brier_skill_se == pytest.approx(np.std(drawn), rel=0.15)
