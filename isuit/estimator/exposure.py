@@ -18,8 +18,8 @@ from . import heldout
 from .counts import Counts
 from .curves import CurveSpace
 from .latent import LatentFit
-from .newcomers import in_blocks, rows
 from .single_curve import SingleCurve
+from .subsets import in_blocks, rows
 
 ESTIMAND = (
     "Outcomes exist only for those who went out: difficulty is that of the conditions people faced, skill is told "
@@ -123,6 +123,8 @@ def past_outcomes(data: Observations, latent: LatentFit) -> dict[str, Any]:
     if data.observed_at is None or not bool(np.any(data.observed_at != NO_TIME)):
         return found
     data = rows(data, _sample(data) & (data.observed_at != NO_TIME))
+    if not len(data):
+        return found
     assert data.observed_at is not None
     site = np.full(len(data), -1) if data.site is None else data.site
     order = np.lexsort((data.outcome, data.metric.view(np.int64), data.observed_at, site, data.rider))
@@ -149,8 +151,8 @@ def past_outcomes(data: Observations, latent: LatentFit) -> dict[str, Any]:
         )
     if simultaneous >= _MANY:
         sentences.append(
-            f"{simultaneous:.0%} of outcomes share their instant with another of the same rider and site: their order is "
-            "not in the data, and a choice from one to the next cannot be seen."
+            f"{simultaneous:.0%} of outcomes share their instant with another of the same rider and site: their order "
+            "is not in the data, and a choice from one to the next cannot be seen."
         )
     return found | {
         "correlation": correlation,

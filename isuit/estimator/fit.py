@@ -36,6 +36,7 @@ from .population import largest_clientele, visits
 from .scoring import latent_parameters, single_parameters
 from .single_curve import SingleCurve, fit_single_curve
 from .solver import Progress
+from .subsets import rows
 
 ESTIMATOR_VERSION = "1"  # changes whenever the same cohort and configuration can give other numbers
 
@@ -148,7 +149,7 @@ def _held_out(data: Observations, config: FitConfig, full: LatentFit, progress: 
     if not kept_back.any() or data.outcome[~kept_back].min() == data.outcome[~kept_back].max():
         return _Predicted()
     predicted, baseline = _predict(data, config, kept_back, full, progress)
-    forecasts = scores.Forecasts.of(newcomers.rows(data, kept_back), predicted, baseline)
+    forecasts = scores.Forecasts.of(rows(data, kept_back), predicted, baseline)
     return _Predicted(
         scores.held_out(forecasts, config.split),
         scores.of_forecasts(forecasts),
@@ -170,8 +171,8 @@ def _predict(
     full: LatentFit | None,
     progress: Progress | None,
 ) -> tuple[FloatArray, FloatArray]:
-    test = newcomers.rows(data, kept_back)
-    train = newcomers.rows(data, ~kept_back)
+    test = rows(data, kept_back)
+    train = rows(data, ~kept_back)
     spline = spline_for(data.metric) if full is None else full.space.spline
     fitted = _refit(train, "held out", config, spline, full, progress)
     site = np.full(len(test), -1) if test.site is None or not fitted.space.sites else test.site

@@ -7,8 +7,7 @@ back by the rule that the record states. The single curve of the same rest is th
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from itertools import compress
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from .basis import Spline
 from .curves import CurveSpace
 from .latent import LatentFit
 from .single_curve import SingleCurve
+from .subsets import in_blocks, of_present_riders, rows
 
 LEAST_SITES = 5
 RIDER_RULE = (
@@ -32,7 +32,6 @@ RIDER_RULE = (
 SITE_RULE = (
     "A new site is predicted by the curve that all sites share, at the posterior of a rider known from elsewhere."
 )
-_BLOCK = 100_000  # rows predicted at a time
 _STEPS = 10  # points in each of the spline's intervals at which a marginal curve is tabulated
 
 
@@ -110,24 +109,6 @@ def _fitted(data: Observations, kept_back: NDArray[np.bool_], refit: Refitter, s
     return fitted
 
 
-def rows(data: Observations, chosen: NDArray[np.bool_]) -> Observations:
-    return replace(
-        data,
-        rider=data.rider[chosen],
-        metric=data.metric[chosen],
-        outcome=data.outcome[chosen],
-        site=None if data.site is None else data.site[chosen],
-        observed_at=None if data.observed_at is None else data.observed_at[chosen],
-    )
-
-
-def of_present_riders(data: Observations) -> Observations:
-    """The same outcomes without the names of riders who have none: they would count in the population's mixture."""
-    present = np.bincount(data.rider, minlength=len(data.riders)) > 0
-    code = np.cumsum(present) - 1
-    return replace(data, riders=tuple(compress(data.riders, present.tolist())), rider=code[data.rider])
-
-
 def _places(test: Observations, space: CurveSpace) -> IntArray:
     return np.full(len(test), -1) if test.site is None or not space.sites else test.site
 
@@ -137,13 +118,6 @@ def _single(fitted: Refit, test: Observations, site: IntArray) -> FloatArray:
         return fitted.single.suitability(fitted.space.design(metric, at, 0.0))
 
     return in_blocks(suitability, test.metric, site)
-
-
-def in_blocks(predict: Callable[..., FloatArray], *columns: NDArray[Any]) -> FloatArray:
-    """Predictions for a bounded number of rows at a time."""
-    size = columns[0].size
-    blocks = [predict(*(column[k : k + _BLOCK] for column in columns)) for k in range(0, size, _BLOCK)]
-    return np.concatenate(blocks) if blocks else np.zeros(0)
 
 
 def marginals(latent: LatentFit, metric: FloatArray, site: IntArray) -> FloatArray:
@@ -158,7 +132,7 @@ def marginals(latent: LatentFit, metric: FloatArray, site: IntArray) -> FloatArr
             predicted[here] = latent.marginal(values, code)[where]
         else:
             curve = CubicSpline(points, latent.marginal(points, code))
-            predicted[here] = np.clip(curve(values), 0.0, 1.0)[where]
+            predicted[here] = np.clip(curve(np.clip(values, points[0], points[-1])), 0.0, 1.0)[where]
     return predicted
 
 

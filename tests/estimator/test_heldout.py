@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from isuit.domain import Observations, Split
 from isuit.estimator import heldout
@@ -108,3 +111,38 @@ def test_riders_with_the_same_metrics_are_not_split_alike() -> None:
     kept_back = heldout.test_rows(data, "rider").reshape(40, 10)
     assert kept_back.sum() == 80
     assert kept_back[:, 1:].any(axis=0).all()
+
+
+@pytest.mark.parametrize("kept", [heldout.of_new_riders, heldout.of_new_sites])
+@settings(max_examples=40, deadline=None)
+@given(rows=rows_of, seed=st.integers(0, 9))
+def test_new_riders_and_sites_are_whole_and_chosen_by_their_conditions(
+    kept: Callable[[Observations], NDArray[np.bool_]], rows: list[tuple[int, int, int, int, int]], seed: int
+) -> None:
+    data = cohort(rows, distinct=True)
+    assert data.site is not None
+    kept_back = kept(data)
+    code = data.rider if kept is heldout.of_new_riders else data.site
+    present = np.unique(code)
+    chosen = np.unique(code[kept_back])
+    assert chosen.size == round(TEST_SHARE * present.size)
+    assert np.array_equal(kept_back, np.isin(code, chosen))
+    generator = np.random.default_rng(seed)
+    order = generator.permutation(len(data))
+    assert np.array_equal(kept(of_rows(data, order)), kept_back[order])
+    relabelled = observations(
+        generator.permutation(len(data.riders))[data.rider],
+        data.metric,
+        1 - data.outcome,
+        generator.permutation(len(data.sites))[data.site],
+        data.observed_at,
+    )
+    assert np.array_equal(kept(relabelled), kept_back)
+
+
+def test_rows_without_a_site_are_at_no_new_site() -> None:
+    data = observations(np.arange(60) % 6, np.arange(60.0), np.zeros(60), np.arange(60) % 6 - 1)
+    kept_back = heldout.of_new_sites(data)
+    assert data.site is not None
+    assert kept_back.sum() == 10
+    assert not kept_back[data.site == -1].any()
