@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr, stdtrit  # of the normal and of Student's distribution
 
 from isuit.domain import FloatArray, HeldOut, IntArray, Observations, Split
 
@@ -68,10 +69,8 @@ class _Losses:
 
 def exact(values: FloatArray) -> FloatArray:
     """Values rounded so that sums of any of them, also of some several times, need no more than 53 bits."""
-    largest = float(np.max(np.abs(values), initial=0.0))
-    if largest == 0.0:
-        return values
-    step = 2.0 ** np.ceil(np.log2(largest * values.size) - 50)
+    largest = max(float(np.max(np.abs(values), initial=0.0)), 1e-30)  # less is nothing beside a loss
+    step = 2.0 ** np.ceil(np.log2(largest * max(1, values.size)) - 50)
     return np.asarray(np.rint(values / step) * step)
 
 
@@ -127,14 +126,25 @@ def of_forecasts(forecasts: Forecasts) -> dict[str, Any]:
 
 
 def _intervals(losses: _Losses, cluster: IntArray, mark: NDArray[np.uint64]) -> dict[str, Any] | None:
-    """95 % intervals of all figures by the percentiles of a bootstrap over whole clusters."""
+    """95 % intervals of all figures by percentiles of a bootstrap over whole clusters."""
     sums = _in_fixed_order(losses, cluster, mark)
     clusters = len(sums)
     if clusters < 2:
         return None
     replicates = _figures(narrow.product(_resampled(min(clusters, MOST_CLUSTERS)), _dealt(sums)))
-    ends = np.quantile(replicates, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
+    tail = _tail(clusters)
+    ends = np.quantile(replicates, [tail, 1 - tail], axis=0)
     return {"clusters": clusters} | {name: ends[:, k].tolist() for k, name in enumerate(_FIGURES)}
+
+
+def _tail(clusters: int) -> float:
+    """What is cut off at either end: a little less than 2.5 %, because few clusters show too little of their variance.
+
+    The expanded percentile interval (Hesterberg 2015): for a mean it is as wide as Student's. Without it, intervals
+    from ten clusters covered 86 %.
+    """
+    student = float(stdtrit(clusters - 1, (1 + LEVEL) / 2))
+    return float(ndtr(-np.sqrt(clusters / (clusters - 1)) * student))
 
 
 def _in_fixed_order(losses: _Losses, cluster: IntArray, mark: NDArray[np.uint64]) -> FloatArray:

@@ -144,7 +144,7 @@ def test_intervals_cover_when_outcomes_are_clustered() -> None:
         low, high = of_forecasts(forecasts(p, np.full(p.size, 0.5), y, rider))["intervals"]["rider"]["brier_skill"]
         return bool(low <= expected <= high)
 
-    assert 0.90 <= np.mean([covered(seed, by_row=False) for seed in range(300)]) <= 0.98
+    assert 0.92 <= np.mean([covered(seed, by_row=False) for seed in range(400)]) <= 0.97
     assert np.mean([covered(seed, by_row=True) for seed in range(60)]) < 0.85
 
 
