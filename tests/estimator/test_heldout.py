@@ -141,8 +141,9 @@ def test_new_riders_and_sites_are_whole_and_chosen_by_their_conditions(
 
 
 def test_rows_without_a_site_are_at_no_new_site() -> None:
-    data = observations(np.arange(60) % 6, np.arange(60.0), np.zeros(60), np.arange(60) % 6 - 1)
-    kept_back = heldout.of_new_sites(data)
-    assert data.site is not None
-    assert kept_back.sum() == 10
-    assert not kept_back[data.site == -1].any()
+    site = np.arange(60) % 6 - 1
+    for first in range(20):  # one set of metrics may spare them by chance
+        data = observations(np.arange(60) % 6, first + np.arange(60.0), np.zeros(60), site)
+        kept_back = heldout.of_new_sites(data)
+        assert kept_back.sum() == 10
+        assert not kept_back[site == -1].any()
