@@ -129,8 +129,8 @@ def past_outcomes(data: Observations, latent: LatentFit) -> dict[str, Any]:
     site = np.full(len(data), -1) if data.site is None else data.site
     order = np.lexsort((data.outcome, data.metric.view(np.int64), data.observed_at, site, data.rider))
     rider, metric, place, time = data.rider[order], data.metric[order], site[order], data.observed_at[order]
-    known = place if latent.space.sites else np.full(rider.size, -1)
-    surprise = data.outcome[order] - in_blocks(latent.predict, rider, metric, known)
+    known = place.astype(np.int64) if latent.space.sites else np.full(rider.size, -1)
+    surprise = data.outcome[order] - in_blocks(latent.predict, rider.astype(np.int64), metric, known)
     new_series = _changes(rider, place)
     new_step = new_series | _changes(time)
     steps, series = np.flatnonzero(new_step), np.cumsum(new_series) - 1

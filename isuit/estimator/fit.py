@@ -84,7 +84,7 @@ def fit(data: Observations, config: FitConfig | None = None, progress: Progress 
     promotion = _promotion(prepared, single, latent, predicted.held_out)
     if not promotion:
         return _single_estimate(data, gate, promotion, prepared, single, predicted)
-    refit = partial(_refit, config=config, spline=latent.space.spline, full=latent, progress=progress)
+    refit = partial(_refit, data, config, latent.space.spline, latent, progress, present_only=True)
     others = newcomers.newcomers(data, refit)
     return _latent_estimate(data, config, gate, graph, promotion, predicted, others, prepared, single, latent)
 
@@ -172,24 +172,29 @@ def _predict(
     progress: Progress | None,
 ) -> tuple[FloatArray, FloatArray]:
     test = rows(data, kept_back)
-    train = rows(data, ~kept_back)
     spline = spline_for(data.metric) if full is None else full.space.spline
-    fitted = _refit(train, "held out", config, spline, full, progress)
+    fitted = _refit(data, config, spline, full, progress, ~kept_back, "held out")
     site = np.full(len(test), -1) if test.site is None or not fitted.space.sites else test.site
     baseline = fitted.single.suitability(fitted.space.design(test.metric, site, 0.0))
     return fitted.latent.predict(test.rider, test.metric, site), baseline
 
 
 def _refit(
-    train: Observations,
-    stage: str,
+    data: Observations,
     config: FitConfig,
     spline: Spline,
     full: LatentFit | None,
     progress: Progress | None,
+    chosen: NDArray[np.bool_],
+    stage: str,
+    present_only: bool = False,
 ) -> newcomers.Refit:
     """A fit of some of the outcomes, from the full solution where there is one; it reports under its own stage."""
-    prepared = _prepare(train, config, spline, None if full is None else full.space)
+    prepared = _prepare(rows(data, chosen), config, spline, None if full is None else full.space)
+    if present_only:
+        # Riders without an outcome here would count in the population's mixture.
+        present = np.flatnonzero(prepared.counts.rider_trials)
+        prepared = _Prepared(prepared.counts.of_riders(present), prepared.space)
     single = prepared.single_curve()
     latent = fit_latent(
         prepared.counts,

@@ -9,9 +9,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from isuit.domain import NO_TIME, IntArray, Observations, Split
+from isuit.domain import NO_TIME, FloatArray, IntArray, Observations, Split
 
 TEST_SHARE = 0.2
+_BLOCK = 1_000_000  # rows hashed at a time
 _DAY = 86_400_000_000  # microseconds
 
 
@@ -78,11 +79,10 @@ def _mix(value: NDArray[np.uint64]) -> NDArray[np.uint64]:
         return value ^ (value >> np.uint64(31))
 
 
-def marks(data: Observations) -> NDArray[np.uint64]:
+def marks(metric: FloatArray, time: IntArray | None) -> NDArray[np.uint64]:
     """A fixed hash of each row's metric and time."""
-    metric = np.where(data.metric == 0.0, 0.0, data.metric).view(np.uint64)
-    time = np.uint64(0) if data.observed_at is None else np.asarray(data.observed_at).view(np.uint64)
-    return _mix(metric ^ _mix(np.atleast_1d(time)))
+    bits = np.where(metric == 0.0, 0.0, metric).view(np.uint64)
+    return _mix(bits ^ _mix(np.zeros(1, dtype=np.uint64) if time is None else time.view(np.uint64)))
 
 
 def days_and_sites(data: Observations) -> IntArray | None:
@@ -91,7 +91,7 @@ def days_and_sites(data: Observations) -> IntArray | None:
     if time is None or not len(data) or bool(np.any(time == NO_TIME)):
         return None
     day = np.asarray(time) // _DAY
-    place = np.zeros(len(data), dtype=np.int64) if data.site is None else np.asarray(data.site) + 1
+    place = np.zeros(len(data), dtype=np.int64) if data.site is None else data.site.astype(np.int64) + 1
     return np.asarray(np.unique((day - day.min()) * (place.max() + 1) + place, return_inverse=True)[1])
 
 
@@ -111,7 +111,7 @@ def of_new_riders(data: Observations) -> NDArray[np.bool_]:
 def of_new_sites(data: Observations) -> NDArray[np.bool_]:
     """All rows at a fifth of the sites; rows without a site stay."""
     assert data.site is not None
-    place = data.site + 1
+    place = data.site.astype(np.int64) + 1
     order = _in_fixed_order(data, place, len(data.sites) + 1)
     order = order[order > 0]
     kept_back = np.zeros(len(data.sites) + 1, dtype=bool)
@@ -126,6 +126,9 @@ def _in_fixed_order(data: Observations, code: IntArray, codes: int) -> IntArray:
     because outcomes must not.
     """
     fingerprint = np.zeros(codes, dtype=np.uint64)
-    np.add.at(fingerprint, code, marks(data))
+    for k in range(0, len(data), _BLOCK):
+        block = slice(k, k + _BLOCK)
+        time = None if data.observed_at is None else data.observed_at[block]
+        np.add.at(fingerprint, code[block], marks(data.metric[block], time))
     present = np.flatnonzero(np.bincount(code, minlength=codes))
     return np.asarray(present[np.argsort(_mix(fingerprint[present]), kind="stable")])

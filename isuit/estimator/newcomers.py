@@ -22,7 +22,7 @@ from .basis import Spline
 from .curves import CurveSpace
 from .latent import LatentFit
 from .single_curve import SingleCurve
-from .subsets import in_blocks, of_present_riders, rows
+from .subsets import in_blocks, rows
 
 LEAST_SITES = 5
 RIDER_RULE = (
@@ -44,7 +44,8 @@ class Refit:
     latent: LatentFit
 
 
-Refitter = Callable[[Observations, str], Refit]  # of these outcomes, under this name in the progress
+# Fits the rows of a mask and only the riders who have any there, under a name of its own in the progress.
+Refitter = Callable[[NDArray[np.bool_], str], Refit]
 
 
 def newcomers(data: Observations, refit: Refitter) -> dict[str, Any]:
@@ -98,19 +99,19 @@ def _new_sites(data: Observations, refit: Refitter) -> dict[str, Any]:
 
 
 def _fitted(data: Observations, kept_back: NDArray[np.bool_], refit: Refitter, stage: str) -> Refit:
-    train = of_present_riders(rows(data, ~kept_back))
-    if not kept_back.any() or not len(train):
+    outcomes = len(data) - int(np.count_nonzero(kept_back))
+    if outcomes in (0, len(data)):
         raise _Untold("the cohort is too small to keep any back")
-    if train.outcome.min() == train.outcome.max():
+    if int(np.count_nonzero(data.outcome)) - int(np.count_nonzero(data.outcome[kept_back])) in (0, outcomes):
         raise _Untold("all outcomes of the others are equal")
-    fitted = refit(train, stage)
+    fitted = refit(~kept_back, stage)
     if fitted.latent.solution.no_skill:
         raise _Untold("without them, skill explains nothing")
     return fitted
 
 
 def _places(test: Observations, space: CurveSpace) -> IntArray:
-    return np.full(len(test), -1) if test.site is None or not space.sites else test.site
+    return np.full(len(test), -1) if test.site is None or not space.sites else test.site.astype(np.int64)
 
 
 def _single(fitted: Refit, test: Observations, site: IntArray) -> FloatArray:

@@ -40,9 +40,9 @@ class Forecasts:
 
     @classmethod
     def of(cls, test: Observations, latent: FloatArray, single: FloatArray) -> Forecasts:
-        return cls(
-            latent, single, np.asarray(test.outcome), test.rider, heldout.days_and_sites(test), heldout.marks(test)
-        )
+        outcome, rider = test.outcome.astype(np.int64), test.rider.astype(np.int64)
+        mark = heldout.marks(test.metric, test.observed_at)
+        return cls(latent, single, outcome, rider, heldout.days_and_sites(test), mark)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -24,13 +23,6 @@ def rows(data: Observations, chosen: NDArray[np.bool_]) -> Observations:
         site=None if data.site is None else data.site[chosen],
         observed_at=None if data.observed_at is None else data.observed_at[chosen],
     )
-
-
-def of_present_riders(data: Observations) -> Observations:
-    """The same outcomes without the names of riders who have none: they would count in the population's mixture."""
-    present = np.bincount(data.rider, minlength=len(data.riders)) > 0
-    code = np.cumsum(present) - 1
-    return replace(data, riders=tuple(compress(data.riders, present.tolist())), rider=code[data.rider])
 
 
 def in_blocks(predict: Callable[..., FloatArray], *columns: NDArray[Any]) -> FloatArray:
