@@ -1,4 +1,4 @@
-"""Held-out scores: which outcomes are kept back, and how much better skill predicts them than the single curve.
+"""Which outcomes are kept back, so that predictions can be scored on what a fit did not see.
 
 A split depends on nothing but a rider's own rows: not on the order of rows, nor on labels, nor on outcomes. Rows of one
 unit (an outcome, or all outcomes of a rider at one site and day) are never on both sides.
@@ -9,9 +9,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from isuit.domain import NO_TIME, FloatArray, HeldOut, IntArray, Observations, Split
+from isuit.domain import NO_TIME, FloatArray, IntArray, Observations, Split
 
 TEST_SHARE = 0.2
+_BLOCK = 1_000_000  # rows hashed at a time
 _DAY = 86_400_000_000  # microseconds
 
 
@@ -78,22 +79,56 @@ def _mix(value: NDArray[np.uint64]) -> NDArray[np.uint64]:
         return value ^ (value >> np.uint64(31))
 
 
-def score(predicted: FloatArray, baseline: FloatArray, outcome: IntArray, rider: IntArray, split: Split) -> HeldOut:
-    """Brier scores, and the Brier skill over the baseline with a rider-clustered standard error."""
-    own, single = (predicted - outcome) ** 2, (baseline - outcome) ** 2
-    order = np.lexsort((single, own, rider))  # sums to the last bit the same, whatever the order of the rows
-    own, single, rider = own[order], single[order], rider[order]
-    skill = 1.0 - own.sum() / single.sum()
-    # Linearised ratio: the skill's influence of each rider.
-    influence = np.bincount(rider, weights=own - (1.0 - skill) * single)
-    clusters = int(np.count_nonzero(np.bincount(rider)))
-    correction = clusters / max(1, clusters - 1)
-    se = float(np.sqrt(correction * np.sum(influence**2)) / single.sum())
-    return HeldOut(
-        brier_skill=float(skill),
-        brier_skill_se=se,
-        brier=float(own.mean()),
-        brier_single_curve=float(single.mean()),
-        outcomes=int(outcome.size),
-        split=split,
-    )
+def marks(metric: FloatArray, time: IntArray | None) -> NDArray[np.uint64]:
+    """A fixed hash of each row's metric and time."""
+    bits = np.where(metric == 0.0, 0.0, metric).view(np.uint64)
+    return _mix(bits ^ _mix(np.zeros(1, dtype=np.uint64) if time is None else time.view(np.uint64)))
+
+
+def days_and_sites(data: Observations) -> IntArray | None:
+    """A code for the day and site of each row; None where some have no time."""
+    time = data.observed_at
+    if time is None or not len(data) or bool(np.any(time == NO_TIME)):
+        return None
+    day = np.asarray(time) // _DAY
+    place = np.zeros(len(data), dtype=np.int64) if data.site is None else data.site.astype(np.int64) + 1
+    return np.asarray(np.unique((day - day.min()) * (place.max() + 1) + place, return_inverse=True)[1])
+
+
+def riders_in_fixed_order(data: Observations) -> IntArray:
+    """Riders with rows in the order of a hash of their metrics and times."""
+    return _in_fixed_order(data, data.rider, len(data.riders))
+
+
+def of_new_riders(data: Observations) -> NDArray[np.bool_]:
+    """All rows of a fifth of the riders."""
+    order = riders_in_fixed_order(data)
+    kept_back = np.zeros(len(data.riders), dtype=bool)
+    kept_back[order[: round(TEST_SHARE * order.size)]] = True
+    return np.asarray(kept_back[data.rider])
+
+
+def of_new_sites(data: Observations) -> NDArray[np.bool_]:
+    """All rows at a fifth of the sites; rows without a site stay."""
+    assert data.site is not None
+    place = data.site.astype(np.int64) + 1
+    order = _in_fixed_order(data, place, len(data.sites) + 1)
+    order = order[order > 0]
+    kept_back = np.zeros(len(data.sites) + 1, dtype=bool)
+    kept_back[order[: round(TEST_SHARE * order.size)]] = True
+    return np.asarray(kept_back[place])
+
+
+def _in_fixed_order(data: Observations, code: IntArray, codes: int) -> IntArray:
+    """Codes that have rows in the order of a fixed hash of these.
+
+    Riders who met the same conditions at the same times have the same hash; among them the order of labels decides,
+    because outcomes must not.
+    """
+    fingerprint = np.zeros(codes, dtype=np.uint64)
+    for k in range(0, len(data), _BLOCK):
+        block = slice(k, k + _BLOCK)
+        time = None if data.observed_at is None else data.observed_at[block]
+        np.add.at(fingerprint, code[block], marks(data.metric[block], time))
+    present = np.flatnonzero(np.bincount(code, minlength=codes))
+    return np.asarray(present[np.argsort(_mix(fingerprint[present]), kind="stable")])

@@ -13,7 +13,7 @@ from scipy.special import expit
 from isuit.domain import Estimate, Exposure, FitConfig, FloatArray, Observations
 from isuit.errors import EstimationError, InputError
 from isuit.estimator import fit
-from isuit.estimator.diagnostics import marginal_tolerance
+from isuit.estimator.exposure import marginal_tolerance
 from isuit.experiment.cohort import Truth, draw
 
 from .cohorts import assert_finite, latent_fit, numbers, observations, of_rows, parabola, simulate
