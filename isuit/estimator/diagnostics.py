@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from isuit.domain import FloatArray, IntArray, Observations
+from isuit.domain import CodeArray, FloatArray, Observations
 
 from .counts import Counts
 from .curves import CurveSpace
 from .latent import LatentFit
 from .minimum import least_difficulty
+from .order import quantiles
 from .single_curve import SingleCurve
 
 # The skill-integrated curve and the single curve agree when they differ nowhere, over the central 95 % of outcomes, by
@@ -58,7 +59,7 @@ def of_latent(
     }
 
 
-def calibration(predicted: FloatArray, outcome: IntArray) -> list[dict[str, float]]:
+def calibration(predicted: FloatArray, outcome: CodeArray) -> list[dict[str, float]]:
     """Predicted against observed shares of success of held-out outcomes, in ten groups of equal size."""
     order = np.lexsort((outcome, predicted))
     return [
@@ -77,7 +78,7 @@ def marginal_tolerance(riders: int) -> float:
 
 def _marginal_difference(data: Observations, space: CurveSpace, single: SingleCurve, latent: LatentFit) -> float:
     """The largest difference of the two curves over the central 95 % of outcomes."""
-    low, high = np.quantile(data.metric, [0.025, 0.975])
+    low, high = quantiles(data.metric, np.array([0.025, 0.975]))
     metric = np.linspace(low, high, _METRICS)
     own = single.suitability(space.design(metric, np.full(_METRICS, -1), 0.0))
     return float(np.max(np.abs(latent.marginal(metric) - own)))

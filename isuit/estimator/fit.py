@@ -12,6 +12,7 @@ from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import connected_components
 from scipy.special import chdtrc  # chi-square's tail; scipy.stats would take a second to import
 
+from isuit import columns
 from isuit.domain import (
     NO_TIME,
     DifficultyCurve,
@@ -89,18 +90,18 @@ def fit(data: Observations, config: FitConfig | None = None, progress: Progress 
 def _validate(data: Observations, config: FitConfig) -> None:
     if len(data) == 0:
         raise InputError("The cohort has no outcomes; give one with at least one row.")
-    if not np.isfinite(data.metric).all():
-        raise InputError("The metric has values that are not finite numbers; remove or correct them.")
-    if not np.isin(data.outcome, (0, 1)).all():
-        raise InputError("Outcomes must be 0 or 1; recode the others or remove them.")
     lower, upper = float(data.metric.min()), float(data.metric.max())
+    if not (np.isfinite(lower) and np.isfinite(upper)):  # one that is not a number is both
+        raise InputError("The metric has values that are not finite numbers; remove or correct them.")
+    if not all(np.isin(data.outcome[part], (0, 1)).all() for part in columns.slices(len(data))):
+        raise InputError("Outcomes must be 0 or 1; recode the others or remove them.")
     if max(-lower, upper) > _LARGEST_METRIC or 0 < upper - lower < 1 / _LARGEST_METRIC:
         raise InputError(
             f"The metric runs from {lower:.6g} to {upper:.6g}, too large or too fine a range to compute with; "
             "remove values that cannot be or give the metric in other units."
         )
     _validate_anchor(data, config)
-    if config.split != "rider" and (data.observed_at is None or bool(np.any(data.observed_at == NO_TIME))):
+    if config.split != "rider" and (data.observed_at is None or data.observed_at.min() == NO_TIME):
         raise InputError(f"--split {config.split} needs an observed_at for every outcome; use --split rider.")
 
 
@@ -113,33 +114,30 @@ def _validate_anchor(data: Observations, config: FitConfig) -> None:
         raise InputError("The anchor needs at least two points with finite values, in increasing order of the metric.")
     if np.any((suitability < 0) | (suitability > 1)):
         raise InputError("The anchor has a suitability outside 0 to 1; an expert's suitability is between them.")
-    given = np.clip(np.interp(data.metric, metric, suitability), *SUITABILITY_RANGE)
-    if data.metric.min() < data.metric.max() and given.min() == given.max():
+    parts = (np.interp(data.metric[part], metric, suitability) for part in columns.slices(len(data)))
+    given = [end for part in parts for end in np.clip([part.min(), part.max()], *SUITABILITY_RANGE)]
+    if data.metric.min() < data.metric.max() and min(given) == max(given):
         raise InputError(
             "The anchor is the same at every observed metric, so it gives the curve no shape; leave it out or give "
             "one that varies there."
         )
 
 
-def _prepare(data: Observations, config: FitConfig, spline: Spline, space: CurveSpace | None = None) -> _Prepared:
+def _prepare(
+    data: Observations,
+    config: FitConfig,
+    spline: Spline,
+    space: CurveSpace | None = None,
+    chosen: NDArray[np.bool_] | None = None,
+) -> _Prepared:
     sites = len(data.sites) if len(data.sites) > 1 else 0
     site = data.site if sites else None
-    counts = count(data.rider, data.metric, data.outcome, spline, len(data.riders), site)
+    counts = count(data.rider, data.metric, data.outcome, spline, len(data.riders), site, chosen=chosen)
     if space is None:
-        space = CurveSpace.for_outcomes(len(data), spline, sites, anchor_of(config.anchor))
+        outcomes = len(data) if chosen is None else int(np.count_nonzero(chosen))
+        space = CurveSpace.for_outcomes(outcomes, spline, sites, anchor_of(config.anchor))
         space = replace(space, origin=largest_clientele(counts, sites) if sites else None)
     return _Prepared(counts, space)
-
-
-def _rows(data: Observations, chosen: Any) -> Observations:
-    return replace(
-        data,
-        rider=data.rider[chosen],
-        metric=data.metric[chosen],
-        outcome=data.outcome[chosen],
-        site=None if data.site is None else data.site[chosen],
-        observed_at=None if data.observed_at is None else data.observed_at[chosen],
-    )
 
 
 def _held_out(
@@ -147,10 +145,11 @@ def _held_out(
 ) -> tuple[HeldOut | None, list[dict[str, float]]]:
     """Fit what is not kept back, and score what is. The space of curves is the same; smoothing is chosen anew."""
     kept_back = heldout.test_rows(data, config.split)
-    if not kept_back.any() or data.outcome[~kept_back].min() == data.outcome[~kept_back].max():
+    outcome = data.outcome[kept_back]
+    successes = int(data.outcome.sum(dtype=np.int64)) - int(outcome.sum(dtype=np.int64))
+    if not outcome.size or successes in (0, len(data) - outcome.size):
         return None, []
     predicted, baseline = _predict(data, config, kept_back, full.space.spline, full, progress)
-    outcome = data.outcome[kept_back]
     scores = heldout.score(predicted, baseline, outcome, data.rider[kept_back], config.split)
     return scores, diagnostics.calibration(predicted, outcome)
 
@@ -170,8 +169,7 @@ def _predict(
     full: LatentFit | None,
     progress: Progress | None,
 ) -> tuple[FloatArray, FloatArray]:
-    test = _rows(data, kept_back)
-    train = _prepare(_rows(data, ~kept_back), config, spline, None if full is None else full.space)
+    train = _prepare(data, config, spline, None if full is None else full.space, ~kept_back)
     single = train.single_curve()
     latent = fit_latent(
         train.counts,
@@ -181,9 +179,16 @@ def _predict(
         None if full is None else full.solution,
         progress,
     )
-    site = np.full(len(test), -1) if test.site is None or not train.space.sites else test.site
-    baseline = single.suitability(train.space.design(test.metric, site, 0.0))
-    return latent.predict(test.rider, test.metric, site), baseline
+    predicted, baseline = [np.zeros(0)], [np.zeros(0)]
+    for part in columns.slices(len(data)):
+        test = data.rows(part).rows(kept_back[part])
+        site = np.full(len(test), -1)
+        if test.site is not None and train.space.sites:
+            site = test.site.astype(np.int64)
+        if len(test):
+            predicted.append(latent.predict(test.rider.astype(np.int64), test.metric, site))
+            baseline.append(single.suitability(train.space.design(test.metric, site, 0.0)))
+    return np.concatenate(predicted), np.concatenate(baseline)
 
 
 def _promotion(prepared: _Prepared, single: SingleCurve, latent: LatentFit, scores: HeldOut | None) -> PromotionReport:
@@ -311,7 +316,7 @@ def _comparable_sites(counts: Counts, sites: int) -> Any:
 def _skills(data: Observations, gate: Gate, graph: Incidence, latent: LatentFit) -> Skills:
     mean, sd = latent.skills()
     core = np.flatnonzero(gate.core)
-    outcomes = np.bincount(data.rider, minlength=len(data.riders))[core]
+    outcomes = graph.outcomes.sum(axis=1)[core]
     bins = graph.bins_of_rider[core]
     usable = (outcomes >= USABLE_OUTCOMES) & (bins >= USABLE_BINS) & (sd[core] <= USABLE_SD)
     return Skills(tuple(data.riders[r] for r in core.tolist()), mean[core], sd[core], outcomes, bins, usable)
