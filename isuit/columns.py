@@ -17,7 +17,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from isuit.errors import InputError
 
-IN_MEMORY_BYTES = 1 << 25  # of one column; 2^22 metrics
+IN_MEMORY_BYTES = 1 << 27  # of one column: as many metrics as ingest sorts in memory
 SLICE_ROWS = 1 << 17  # a slice's columns and what is computed from them stay in a processor's cache
 
 
