@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import subprocess
@@ -109,7 +110,7 @@ def test_slices_hold_every_row_and_divide_no_rider(rows: list[int], size: int, d
     parts = list(rider_slices(rider, size))
     assert [k for part in parts for k in range(part.start, part.stop)] == list(range(rider.size))
     assert len(parts) <= -(-rider.size // size)
-    for before, after in zip(parts, parts[1:], strict=False):
+    for before, after in itertools.pairwise(parts):
         assert rider[before.stop - 1] < rider[after.start]
 
 
