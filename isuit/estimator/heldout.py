@@ -12,19 +12,24 @@ from numpy.typing import NDArray
 from isuit.domain import NO_TIME, CodeArray, FloatArray, HeldOut, IntArray, Observations, Split
 
 TEST_SHARE = 0.2
+MOST_ROWS = 1 << 21  # kept back; scores of so many outcomes are certain to the third decimal, and they stay in memory
 _DAY = 86_400_000_000  # microseconds
 
 
 def test_rows(data: Observations, split: Split) -> NDArray[np.bool_]:
-    """The rows to keep back: a fifth of each rider's units, the last ones for `time`, otherwise by a fixed hash."""
+    """The rows to keep back: a fifth of each rider's units, the last ones for `time`, otherwise by a fixed hash.
+
+    Of a cohort so large that this were more than `MOST_ROWS`, the same of as large a share of its riders as gives that.
+    """
+    riders = MOST_ROWS / max(1.0, TEST_SHARE * len(data))
     kept_back = np.zeros(len(data), dtype=bool)
     for part in data.slices():
-        kept_back[part] = _of_riders(data.rows(part), split)
+        kept_back[part] = _of_riders(data.rows(part), split, riders)
     return kept_back
 
 
-def _of_riders(data: Observations, split: Split) -> NDArray[np.bool_]:
-    """The same for rows that are all of their riders'."""
+def _of_riders(data: Observations, split: Split, share: float) -> NDArray[np.bool_]:
+    """The same for rows that are all of their riders', of this share of the riders."""
     order, first = _units(data, split)
     own = _own_numbers(data)[order]
     rider = data.rider[order]
@@ -39,6 +44,8 @@ def _of_riders(data: Observations, split: Split) -> NDArray[np.bool_]:
     place = (np.arange(first.size) - starts[rider]).astype(np.uint64)
     number = _mix(own[first] ^ _mix(fingerprint[rider] + place))
     asked = np.rint(TEST_SHARE * sizes).astype(np.int64)
+    if share < 1.0:
+        asked[_mix(fingerprint) >= np.uint64(share * 2.0**64)] = 0
     if split == "time":
         assert data.observed_at is not None
         kept_back = _first(

@@ -61,6 +61,20 @@ def test_the_split_is_the_one_it_always_was(
     assert (int(kept_back.sum()), digest) == SPLITS[split]
 
 
+@pytest.mark.parametrize("split", SPLITS)
+def test_of_very_many_rows_those_of_some_riders_are_kept_back(
+    rows: Observations, split: Split, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = heldout.test_rows(rows, split)
+    monkeypatch.setattr(heldout, "MOST_ROWS", 300)  # about half
+    some = heldout.test_rows(rows, split)
+    assert 200 < some.sum() < 400
+    chosen = np.isin(rows.rider, rows.rider[some])
+    assert np.array_equal(some, whole & chosen), "a rider is kept back as ever, or not at all"
+    other, moved = shuffled(rows)
+    assert np.array_equal(heldout.test_rows(other, split), some[moved])
+
+
 def test_numbers_that_agree_in_their_leading_bits(rows: Observations, monkeypatch: pytest.MonkeyPatch) -> None:
     """So few bits are left here that they tie at many riders' limits: the rest must decide, as in a full sort."""
     mix = heldout._mix
