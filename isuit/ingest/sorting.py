@@ -213,9 +213,12 @@ class _Spill:
                 self._database.unregister(name)
         except self._failed:
             self.close()
-            raise InputError(
-                f"the cohort is larger than memory and sorting it in {self.folder.parent} failed: free some disk space"
-            ) from None
+            raise self._refused() from None
+
+    def _refused(self) -> InputError:
+        return InputError(
+            f"the cohort is larger than memory and sorting it in {self.folder.parent} failed: free some disk space"
+        )
 
     def insert(self, outcomes: Outcomes) -> None:
         self._run("INSERT INTO unsorted FROM rows", rows=pa.table(outcomes._asdict()))
@@ -240,7 +243,14 @@ class _Spill:
         # A cursor of its own, so that two readers do not disturb each other. Scans keep the order of insertion.
         with self._database.cursor() as cursor:
             cursor.execute(NO_PROGRESS_BAR)
-            for batch in cursor.sql("FROM sorted").to_arrow_reader(rows):
+            reader = cursor.sql("FROM sorted").to_arrow_reader(rows)
+            while True:
+                try:
+                    batch = next(reader, None)
+                except (self._failed, OSError):  # Arrow's name for whatever its producer met
+                    raise self._refused() from None
+                if batch is None:
+                    return
                 yield Outcomes(*(as_numpy(column) for column in batch.columns))
 
     def count(self) -> int:
