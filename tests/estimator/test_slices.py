@@ -140,11 +140,8 @@ def test_a_cell_is_found_as_by_bisection(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_predictions_know_nothing_of_what_is_kept_back(reference: Observations) -> None:
     kept_back = heldout.test_rows(reference, "rider")
     other = replace(reference, outcome=np.where(kept_back, 1 - reference.outcome, reference.outcome))
-    for own, changed in zip(
-        predict_held_out(reference, FitConfig(), kept_back),
-        predict_held_out(other, FitConfig(), kept_back),
-        strict=True,
-    ):
+    first, second = (predict_held_out(data, FitConfig(), kept_back) for data in (reference, other))
+    for own, changed in zip(first, second, strict=True):
         assert own.size == kept_back.sum()
         assert own.tobytes() == changed.tobytes()
 
