@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isuit.domain import NO_TIME, Exposure, FloatArray, Observations
+from isuit.domain import NO_TIME, CodeArray, Exposure, FloatArray, Observations
 
 from . import heldout
+from .blocks import in_blocks
 from .counts import Counts
 from .curves import CurveSpace
 from .latent import LatentFit
 from .single_curve import SingleCurve
-from .subsets import in_blocks, rows
 
 ESTIMAND = (
     "Outcomes exist only for those who went out: difficulty is that of the conditions people faced, skill is told "
@@ -122,7 +122,7 @@ def past_outcomes(data: Observations, latent: LatentFit) -> dict[str, Any]:
     found = {"limit": LIMIT, "correlation": None, "pairs": 0, "simultaneous_share": None, "sentence": None}
     if data.observed_at is None or not bool(np.any(data.observed_at != NO_TIME)):
         return found
-    data = rows(data, _sample(data) & (data.observed_at != NO_TIME))
+    data = data.rows(_sample(data) & (data.observed_at != NO_TIME))
     if not len(data):
         return found
     assert data.observed_at is not None
@@ -162,7 +162,7 @@ def past_outcomes(data: Observations, latent: LatentFit) -> dict[str, Any]:
     }
 
 
-def _changes(*columns: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _changes(*columns: CodeArray) -> NDArray[np.bool_]:
     changed = np.zeros(columns[0].size, dtype=bool)
     changed[:1] = True
     for column in columns:

@@ -19,10 +19,10 @@ from isuit.errors import EstimationError
 
 from . import heldout, scores
 from .basis import Spline
+from .blocks import in_blocks
 from .curves import CurveSpace
 from .latent import LatentFit
 from .single_curve import SingleCurve
-from .subsets import in_blocks, rows
 
 LEAST_SITES = 5
 RIDER_RULE = (
@@ -42,6 +42,14 @@ class Refit:
     space: CurveSpace
     single: SingleCurve
     latent: LatentFit
+
+    def places(self, test: Observations) -> IntArray:
+        """The site of each row, or -1 where curves do not differ between sites."""
+        return np.full(len(test), -1) if test.site is None or not self.space.sites else test.site.astype(np.int64)
+
+    def baseline(self, metric: FloatArray, site: IntArray) -> FloatArray:
+        """What the single curve says."""
+        return self.single.suitability(self.space.design(metric, site, 0.0))
 
 
 # Fits the rows of a mask and only the riders who have any there, under a name of its own in the progress.
@@ -74,9 +82,10 @@ class _Untold(Exception):
 
 def _new_riders(data: Observations, refit: Refitter) -> dict[str, Any]:
     kept_back = heldout.of_new_riders(data)
-    test, fitted = rows(data, kept_back), _fitted(data, kept_back, refit, "new riders")
-    site = _places(test, fitted.space)
-    forecasts = scores.Forecasts.of(test, marginals(fitted.latent, test.metric, site), _single(fitted, test, site))
+    test, fitted = data.rows(kept_back), _fitted(data, kept_back, refit, "new riders")
+    site = fitted.places(test)
+    predicted = marginals(fitted.latent, test.metric, site)
+    forecasts = scores.Forecasts.of(test, predicted, in_blocks(fitted.baseline, test.metric, site))
     return {"rule": RIDER_RULE} | scores.of_forecasts(forecasts)
 
 
@@ -89,11 +98,10 @@ def _new_sites(data: Observations, refit: Refitter) -> dict[str, Any]:
     if not scored.any():
         raise _Untold("no rider at the sites kept back was seen elsewhere")
     fitted = _fitted(data, kept_back, refit, "new sites")
-    test, rider = rows(data, scored), (np.cumsum(known) - 1)[data.rider[scored]]
+    test, rider = data.rows(scored), (np.cumsum(known) - 1)[data.rider[scored]]
     shared = np.full(len(test), -1)
-    forecasts = scores.Forecasts.of(
-        test, in_blocks(fitted.latent.predict, rider, test.metric, shared), _single(fitted, test, shared)
-    )
+    predicted = in_blocks(fitted.latent.predict, rider, test.metric, shared)
+    forecasts = scores.Forecasts.of(test, predicted, in_blocks(fitted.baseline, test.metric, shared))
     sites = int(np.unique(data.site[scored]).size)
     return {"rule": SITE_RULE, "sites": sites} | scores.of_forecasts(forecasts)
 
@@ -108,17 +116,6 @@ def _fitted(data: Observations, kept_back: NDArray[np.bool_], refit: Refitter, s
     if fitted.latent.solution.no_skill:
         raise _Untold("without them, skill explains nothing")
     return fitted
-
-
-def _places(test: Observations, space: CurveSpace) -> IntArray:
-    return np.full(len(test), -1) if test.site is None or not space.sites else test.site.astype(np.int64)
-
-
-def _single(fitted: Refit, test: Observations, site: IntArray) -> FloatArray:
-    def suitability(metric: FloatArray, at: IntArray) -> FloatArray:
-        return fitted.single.suitability(fitted.space.design(metric, at, 0.0))
-
-    return in_blocks(suitability, test.metric, site)
 
 
 def marginals(latent: LatentFit, metric: FloatArray, site: IntArray) -> FloatArray:

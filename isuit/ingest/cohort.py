@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from isuit import canonical
 from isuit.canonical import as_arrow, as_numpy
+from isuit.columns import SLICE_ROWS, Column
 from isuit.domain import NO_TIME, Observations
 from isuit.errors import InputError
 from isuit.ingest import values
@@ -60,6 +61,7 @@ class Cohort:
     def __init__(self, sorter: Sorter, riders: pa.Array, sites: pa.Array, rows: int) -> None:
         self._sorter = sorter
         self._riders, self._sites = riders, sites  # sorted; a site's code is its place here plus one
+        self._seen_riders, self._seen_sites = np.zeros(len(riders), bool), np.zeros(len(sites) + 1, bool)
         self.cohort_hash, self.report = self._hashed(rows)
 
     def __enter__(self) -> Cohort:
@@ -83,19 +85,29 @@ class Cohort:
         return canonical.chunks(self.report.outcomes, self.batches(HASH_ROWS))
 
     def observations(self) -> Observations:
-        """What an estimator reads: everything in memory, with codes into the sorted labels."""
-        parts = list(self._sorter.slices(1 << 20))
-        rider, site, observed_at, bits, outcome = (np.concatenate(column) for column in zip(*parts, strict=True))
-        rider, riders = _compact(rider, self._riders)
-        site, sites = _compact(site - 1, self._sites)
+        """What an estimator reads, with codes into the sorted labels that occur. Long columns are on disk, nameless."""
+        folder = self._sorter.temporary
+        rider, site = Column(np.int32, folder), Column(np.int32, folder)
+        metric, outcome, observed_at = Column(np.float64, folder), Column(np.int8, folder), Column(np.int64, folder)
+        rider_number, riders = _numbered(self._seen_riders, self._riders)
+        site_number, sites = _numbered(self._seen_sites[1:], self._sites)
+        site_number = np.append(np.int32(-1), site_number)
+        for outcomes in self._sorter.slices(SLICE_ROWS):
+            rider.append(rider_number[outcomes.rider])
+            metric.append(outcomes.bits.view(np.float64))
+            outcome.append(outcomes.outcome)
+            if sites:
+                site.append(site_number[outcomes.site])
+            if self.report.observed_from:
+                observed_at.append(outcomes.observed_at)
         return Observations(
             riders=riders,
-            rider=rider,
-            metric=bits.view(np.float64),
-            outcome=outcome.astype(np.int64),
+            rider=rider.array(),
+            metric=metric.array(),
+            outcome=outcome.array(),
             sites=sites,
-            site=site if sites else None,
-            observed_at=observed_at if self.report.observed_from else None,
+            site=site.array() if sites else None,
+            observed_at=observed_at.array() if self.report.observed_from else None,
         )
 
     def _batch(self, outcomes: Outcomes) -> pa.RecordBatch:
@@ -121,7 +133,7 @@ class Cohort:
                 else "the cohort holds no outcomes: give one with at least one row"
             )
         digest = hashlib.sha256(canonical.header(count))
-        riders, sites = np.zeros(len(self._riders), bool), np.zeros(len(self._sites) + 1, bool)
+        riders, sites = self._seen_riders, self._seen_sites
         first, last = np.iinfo(np.int64).max, NO_TIME
         duplicates, before = 0, None
         for outcomes in self._sorter.slices(HASH_ROWS):
@@ -264,12 +276,9 @@ def _ranked(codes: values.TextCodes) -> tuple[pa.Array, NDArray[np.int32]]:
     return pa.array([texts[code] for code in order], pa.string()), rank
 
 
-def _compact(codes: NDArray[np.int32], labels: pa.Array) -> tuple[NDArray[np.int64], tuple[str, ...]]:
-    """Codes into the labels that occur; -1 stays -1."""
-    used = np.unique(codes[codes >= 0])
-    renumbered = np.full(len(labels) + 1, -1, np.int64)
-    renumbered[used] = np.arange(len(used))
-    return renumbered[codes], tuple(labels.take(as_arrow(used, pa.int32())).to_pylist())
+def _numbered(seen: NDArray[np.bool_], labels: pa.Array) -> tuple[NDArray[np.int32], tuple[str, ...]]:
+    """The number of each label among those that occur, and these."""
+    return (np.cumsum(seen) - 1).astype(np.int32), tuple(labels.filter(pa.array(seen)).to_pylist())
 
 
 def _instant(micros: int) -> datetime:

@@ -56,7 +56,7 @@ class Sorter:
     """Takes outcomes in any order, gives them back in canonical order, as often as asked."""
 
     def __init__(self, temporary: Path | None = None, in_memory_rows: int = IN_MEMORY_ROWS) -> None:
-        self._temporary = temporary
+        self.temporary = temporary
         self._limit = in_memory_rows
         self._held: list[Outcomes] = []
         self._rows = 0
@@ -67,7 +67,7 @@ class Sorter:
         self._held.append(outcomes)
         self._rows += outcomes.rows
         if self._rows > self._limit:
-            self._spill = self._spill or _Spill(self._temporary)
+            self._spill = self._spill or _Spill(self.temporary)
             self._write()
 
     def _write(self) -> None:

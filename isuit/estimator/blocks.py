@@ -1,28 +1,16 @@
-"""Parts of a cohort, and predictions for many rows a part at a time."""
+"""Predictions for many rows, some at a time."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from isuit.domain import FloatArray, Observations
+from isuit.domain import FloatArray
 
 _BLOCK = 100_000  # rows predicted at a time
-
-
-def rows(data: Observations, chosen: NDArray[np.bool_]) -> Observations:
-    return replace(
-        data,
-        rider=data.rider[chosen],
-        metric=data.metric[chosen],
-        outcome=data.outcome[chosen],
-        site=None if data.site is None else data.site[chosen],
-        observed_at=None if data.observed_at is None else data.observed_at[chosen],
-    )
 
 
 def in_blocks(predict: Callable[..., FloatArray], *columns: NDArray[Any]) -> FloatArray:
