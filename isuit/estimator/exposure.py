@@ -151,7 +151,7 @@ def past_outcomes(data: Observations, latent: LatentFit) -> dict[str, Any]:
         )
     if simultaneous >= _MANY:
         sentences.append(
-            f"{simultaneous:.0%} of outcomes share their instant with another of the same rider and site: their order "
+            f"{simultaneous:.1%} of outcomes share their instant with another of the same rider and site: their order "
             "is not in the data, and a choice from one to the next cannot be seen."
         )
     return found | {

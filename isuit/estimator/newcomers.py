@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
+from scipy.linalg import LinAlgError
 
 from isuit.domain import FloatArray, IntArray, Observations
 from isuit.errors import EstimationError
@@ -65,7 +66,7 @@ def newcomers(data: Observations, refit: Refitter) -> dict[str, Any]:
             found[name] = score(data, refit)
         except _Untold as reason:
             found[name], left_out[name] = None, str(reason)
-        except EstimationError as error:
+        except (EstimationError, LinAlgError) as error:
             # A part of the cohort can be harder to fit than the whole. That says nothing against the fit itself.
             found[name], left_out[name] = None, f"the refit without them failed: {error}"
     return found | {"left_out": left_out}
