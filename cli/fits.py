@@ -191,9 +191,11 @@ def show(
     wait: Wait = DEFAULT_WAIT,
     json: Json = False,
 ) -> None:
-    """Show one fit: its record, its curves with bands, a picture."""
+    """Show one fit: its record, what it says about itself, its curves with bands, a picture."""
     from isuit.service.history import curve_table
     from isuit.service.history import show as detail
+
+    from .diagnosis import print_diagnostics
 
     shown = detail(store, fit, wait)
     if plot:
@@ -214,7 +216,10 @@ def show(
     )
     for shortfall in shown.fit.identification.shortfalls:
         print(f"gate     {shortfall}")
+    for shortfall in shown.fit.promotion.shortfalls if shown.fit.promotion else []:
+        print(f"skill    {shortfall}")
     _print_releasable(shown.releasable)
+    print_diagnostics(shown)
     _print_sketch(shown.curves)
     for point in shown.curves:
         band = "" if point.difficulty_se is None else f"± {1.96 * point.difficulty_se:.2f}"

@@ -5,17 +5,16 @@ from __future__ import annotations
 from datetime import date, datetime
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from isuit.published_diagnostics import Diagnostics
+from isuit.publishing import Published
+
+__all__ = ["Diagnostics", "Published"]
 
 HASH = r"^isuit-c1:[0-9a-f]{64}$"
 FIT = r"^isuit-f1:[0-9a-f]{64}$"
 HEAD = r"^[0-9a-f]{64}$"
-
-
-class Published(BaseModel):
-    """Strict, so that a key nobody described cannot leave the store."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class Identification(Published):
@@ -134,7 +133,7 @@ class FitDetail(Published):
     fit: FitRecord
     cohort: CohortRecord
     releasable: Releasable
-    diagnostics: dict[str, Any]
+    diagnostics: Diagnostics
     curves: list[CurvePoint]
 
 

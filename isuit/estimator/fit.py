@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -26,8 +26,9 @@ from isuit.domain import (
 )
 from isuit.errors import InputError
 
-from . import diagnostics, heldout
+from . import diagnostics, heldout, newcomers, scores
 from .basis import Spline, spline_for
+from .blocks import in_blocks
 from .counts import Counts, count
 from .curves import SUITABILITY_RANGE, CurveSpace
 from .design import Design
@@ -72,19 +73,21 @@ def fit(data: Observations, config: FitConfig | None = None, progress: Progress 
     prepared = _prepare(data, config, spline_for(data.metric))
     single = prepared.single_curve()
     if not gate.report:
-        return _single_estimate(data, gate, None, None, prepared, single)
+        return _single_estimate(data, gate, None, prepared, single)
     if data.outcome.min() == data.outcome.max():
         flat = PromotionReport(False, None, None, ("all outcomes are equal, so nothing tells riders apart",))
-        return _single_estimate(data, gate, flat, None, prepared, single)
+        return _single_estimate(data, gate, flat, prepared, single)
     latent = fit_latent(prepared.counts, prepared.space, single, config.exposure == "correlated", progress=progress)
     if latent.solution.no_skill:
         none = PromotionReport(False, 0.0, 0.5, ("skill explains nothing: the discrimination goes to zero",))
-        return _single_estimate(data, gate, none, None, prepared, single)
-    scores, calibration = _held_out(data, config, latent, progress)
-    promotion = _promotion(prepared, single, latent, scores)
+        return _single_estimate(data, gate, none, prepared, single)
+    predicted = _held_out(data, config, latent, progress)
+    promotion = _promotion(prepared, single, latent, predicted.held_out)
     if not promotion:
-        return _single_estimate(data, gate, promotion, scores, prepared, single)
-    return _latent_estimate(data, gate, graph, promotion, scores, calibration, prepared, single, latent)
+        return _single_estimate(data, gate, promotion, prepared, single, predicted)
+    refit = partial(_refit, data, config, latent.space.spline, latent, progress, present_only=True)
+    others = newcomers.newcomers(data, refit)
+    return _latent_estimate(data, config, gate, graph, promotion, predicted, others, prepared, single, latent)
 
 
 def _validate(data: Observations, config: FitConfig) -> None:
@@ -140,58 +143,84 @@ def _prepare(
     return _Prepared(counts, space)
 
 
-def _held_out(
-    data: Observations, config: FitConfig, full: LatentFit, progress: Progress | None
-) -> tuple[HeldOut | None, list[dict[str, float]]]:
+@dataclass(frozen=True)
+class _Predicted:
+    """Scores of outcomes that were kept back, for the record and for the diagnostics."""
+
+    held_out: HeldOut | None = None
+    scores: dict[str, Any] | None = None
+    calibration: list[dict[str, float]] = field(default_factory=list)
+
+
+def _held_out(data: Observations, config: FitConfig, full: LatentFit, progress: Progress | None) -> _Predicted:
     """Fit what is not kept back, and score what is. The space of curves is the same; smoothing is chosen anew."""
     kept_back = heldout.test_rows(data, config.split)
     outcome = data.outcome[kept_back]
     successes = int(data.outcome.sum(dtype=np.int64)) - int(outcome.sum(dtype=np.int64))
     if not outcome.size or successes in (0, len(data) - outcome.size):
-        return None, []
-    predicted, baseline = _predict(data, config, kept_back, full.space.spline, full, progress)
-    scores = heldout.score(predicted, baseline, outcome, data.rider[kept_back], config.split)
-    return scores, diagnostics.calibration(predicted, outcome)
+        return _Predicted()
+    predicted, baseline = _predict(data, config, kept_back, full, progress)
+    forecasts = scores.Forecasts.of(data.rows(kept_back), predicted, baseline)
+    return _Predicted(
+        scores.held_out(forecasts, config.split),
+        scores.of_forecasts(forecasts),
+        scores.calibration(predicted, forecasts.outcome),
+    )
 
 
 def predict_held_out(
     data: Observations, config: FitConfig, kept_back: NDArray[np.bool_]
 ) -> tuple[FloatArray, FloatArray]:
     """Posterior-predictive probabilities of the rows kept back, and the single curve's, from a fit of the others."""
-    return _predict(data, config, kept_back, spline_for(data.metric), None, None)
+    return _predict(data, config, kept_back, None, None)
 
 
 def _predict(
     data: Observations,
     config: FitConfig,
     kept_back: NDArray[np.bool_],
-    spline: Spline,
     full: LatentFit | None,
     progress: Progress | None,
 ) -> tuple[FloatArray, FloatArray]:
-    train = _prepare(data, config, spline, None if full is None else full.space, ~kept_back)
-    single = train.single_curve()
+    test = data.rows(kept_back)
+    spline = spline_for(data.metric) if full is None else full.space.spline
+    fitted = _refit(data, config, spline, full, progress, ~kept_back, "held out")
+    site = fitted.places(test)
+    predicted = in_blocks(fitted.latent.predict, test.rider.astype(np.int64), test.metric, site)
+    return predicted, in_blocks(fitted.baseline, test.metric, site)
+
+
+def _refit(
+    data: Observations,
+    config: FitConfig,
+    spline: Spline,
+    full: LatentFit | None,
+    progress: Progress | None,
+    chosen: NDArray[np.bool_],
+    stage: str,
+    present_only: bool = False,
+) -> newcomers.Refit:
+    """A fit of some of the outcomes, from the full solution where there is one; it reports under its own stage."""
+    prepared = _prepare(data, config, spline, None if full is None else full.space, chosen)
+    if present_only:
+        # Riders without an outcome here would count in the population's mixture.
+        present = np.flatnonzero(prepared.counts.rider_trials)
+        prepared = _Prepared(prepared.counts.of_riders(present), prepared.space)
+    single = prepared.single_curve()
     latent = fit_latent(
-        train.counts,
-        train.space,
+        prepared.counts,
+        prepared.space,
         single,
         config.exposure == "correlated",
         None if full is None else full.solution,
-        progress,
+        None if progress is None else (lambda _, share: progress(stage, share)),
     )
-    predicted, baseline = [np.zeros(0)], [np.zeros(0)]
-    for part in columns.slices(len(data)):
-        test = data.rows(part).rows(kept_back[part])
-        site = np.full(len(test), -1)
-        if test.site is not None and train.space.sites:
-            site = test.site.astype(np.int64)
-        if len(test):
-            predicted.append(latent.predict(test.rider.astype(np.int64), test.metric, site))
-            baseline.append(single.suitability(train.space.design(test.metric, site, 0.0)))
-    return np.concatenate(predicted), np.concatenate(baseline)
+    return newcomers.Refit(prepared.space, single, latent)
 
 
-def _promotion(prepared: _Prepared, single: SingleCurve, latent: LatentFit, scores: HeldOut | None) -> PromotionReport:
+def _promotion(
+    prepared: _Prepared, single: SingleCurve, latent: LatentFit, held_out: HeldOut | None
+) -> PromotionReport:
     """Skill must be there (likelihood-ratio test of a = 0, on the boundary) and must not predict worse."""
     curve_precisions = int(prepared.single_design.groups.max(initial=-1)) + 1
     null = prepared.single_curve(latent.solution.rho[:curve_precisions], single)
@@ -205,10 +234,10 @@ def _promotion(prepared: _Prepared, single: SingleCurve, latent: LatentFit, scor
             f"skill does not explain outcomes: the likelihood-ratio test of a = 0 has p = {p_value:.2g}, "
             f"not below {PROMOTION_LEVEL}"
         )
-    if scores is not None and scores.brier_skill < -scores.brier_skill_se:
+    if held_out is not None and held_out.brier_skill < -held_out.brier_skill_se:
         shortfalls.append(
-            f"skill predicts held-out outcomes worse than the single curve: Brier skill {scores.brier_skill:.3f} "
-            f"with standard error {scores.brier_skill_se:.3f}"
+            f"skill predicts held-out outcomes worse than the single curve: Brier skill {held_out.brier_skill:.3f} "
+            f"with standard error {held_out.brier_skill_se:.3f}"
         )
     return PromotionReport(not shortfalls, ratio, p_value, tuple(shortfalls))
 
@@ -223,10 +252,11 @@ def _single_estimate(
     data: Observations,
     gate: Gate,
     promotion: PromotionReport | None,
-    scores: HeldOut | None,
     prepared: _Prepared,
     single: SingleCurve,
+    predicted: _Predicted | None = None,
 ) -> Estimate:
+    predicted = _Predicted() if predicted is None else predicted
     metric = _grid(prepared.space)
     curves = [
         DifficultyCurve(name, metric, None, None, single.suitability(_at(prepared.space, metric, code, 0.0)))
@@ -240,21 +270,27 @@ def _single_estimate(
         log_likelihood=single.log_likelihood,
         identification=gate.report,
         promotion=promotion,
-        held_out=scores,
+        held_out=predicted.held_out,
         curves=tuple(curves),
         skills=None,
         parameters=single_parameters(prepared.space, data.sites, single),
-        diagnostics={"log_precisions": single.rho.tolist()},
+        diagnostics={
+            **diagnostics.of_any(gate.report),
+            "log_precisions": single.rho.tolist(),
+            "calibration": predicted.calibration,
+            "scores": {"held_out": predicted.scores, **newcomers.nobody("the fit is the single curve")},
+        },
     )
 
 
 def _latent_estimate(
     data: Observations,
+    config: FitConfig,
     gate: Gate,
     graph: Incidence,
     promotion: PromotionReport,
-    scores: HeldOut | None,
-    calibration: list[dict[str, float]],
+    predicted: _Predicted,
+    others: dict[str, Any],
     prepared: _Prepared,
     single: SingleCurve,
     latent: LatentFit,
@@ -278,12 +314,18 @@ def _latent_estimate(
         log_likelihood=latent.solution.at.log_likelihood,
         identification=gate.report,
         promotion=promotion,
-        held_out=scores,
+        held_out=predicted.held_out,
         curves=tuple(curves),
         skills=_skills(data, gate, graph, latent),
         parameters=latent_parameters(prepared.space, data.sites, latent, incomparable),
-        diagnostics=diagnostics.of_latent(data, prepared.space, prepared.counts, single, latent, incomparable)
-        | {"calibration": calibration},
+        diagnostics={
+            **diagnostics.of_any(gate.report),
+            **diagnostics.of_latent(
+                data, prepared.space, prepared.counts, single, latent, incomparable, config.exposure
+            ),
+            "calibration": predicted.calibration,
+            "scores": {"held_out": predicted.scores, **others},
+        },
     )
 
 

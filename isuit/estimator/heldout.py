@@ -1,4 +1,4 @@
-"""Held-out scores: which outcomes are kept back, and how much better skill predicts them than the single curve.
+"""Which outcomes are kept back, so that predictions can be scored on what a fit did not see.
 
 A split depends on nothing but a rider's own rows: not on the order of rows, nor on labels, nor on outcomes. Rows of one
 unit (an outcome, or all outcomes of a rider at one site and day) are never on both sides.
@@ -9,10 +9,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from isuit.domain import NO_TIME, CodeArray, FloatArray, HeldOut, IntArray, Observations, Split
+from isuit.domain import NO_TIME, CodeArray, FloatArray, IntArray, Observations, Split
 
 TEST_SHARE = 0.2
 MOST_ROWS = 1 << 21  # kept back; scores of so many outcomes are certain to the third decimal, and they stay in memory
+_BLOCK = 1_000_000  # rows hashed at a time
 _DAY = 86_400_000_000  # microseconds
 
 
@@ -31,7 +32,7 @@ def test_rows(data: Observations, split: Split) -> NDArray[np.bool_]:
 def _of_riders(data: Observations, split: Split, share: float) -> NDArray[np.bool_]:
     """The same for rows that are all of their riders', of this share of the riders."""
     order, first = _units(data, split)
-    own = _own_numbers(data)[order]
+    own = marks(data.metric, data.observed_at)[order]
     rider = data.rider[order]
     rows_of_rider = np.flatnonzero(_changes(rider))
     # A fingerprint of the rider's rows, so that riders with the same metrics are not split alike.
@@ -118,13 +119,6 @@ def _smallest(number: NDArray[np.uint64], rider: IntArray, sizes: IntArray, aske
     return _first(np.lexsort((number, rider)), sizes, asked)
 
 
-def _own_numbers(data: Observations) -> NDArray[np.uint64]:
-    """A fixed pseudo-random number per row, from its metric and time; outcomes do not enter."""
-    metric = np.where(data.metric == 0.0, 0.0, data.metric).view(np.uint64)
-    time = np.zeros(len(data), dtype=np.uint64) if data.observed_at is None else data.observed_at.view(np.uint64)
-    return _mix(metric ^ _mix(time))
-
-
 def _mix(value: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """The finaliser of splitmix64: every bit of the input moves every bit of the output."""
     with np.errstate(over="ignore"):
@@ -134,22 +128,56 @@ def _mix(value: NDArray[np.uint64]) -> NDArray[np.uint64]:
         return value ^ (value >> np.uint64(31))
 
 
-def score(predicted: FloatArray, baseline: FloatArray, outcome: CodeArray, rider: CodeArray, split: Split) -> HeldOut:
-    """Brier scores, and the Brier skill over the baseline with a rider-clustered standard error."""
-    own, single = (predicted - outcome) ** 2, (baseline - outcome) ** 2
-    order = np.lexsort((single, own, rider))  # sums to the last bit the same, whatever the order of the rows
-    own, single, rider = own[order], single[order], rider[order]
-    skill = 1.0 - own.sum() / single.sum()
-    # Linearised ratio: the skill's influence of each rider.
-    influence = np.bincount(rider, weights=own - (1.0 - skill) * single)
-    clusters = int(np.count_nonzero(np.bincount(rider)))
-    correction = clusters / max(1, clusters - 1)
-    se = float(np.sqrt(correction * np.sum(influence**2)) / single.sum())
-    return HeldOut(
-        brier_skill=float(skill),
-        brier_skill_se=se,
-        brier=float(own.mean()),
-        brier_single_curve=float(single.mean()),
-        outcomes=int(outcome.size),
-        split=split,
-    )
+def marks(metric: FloatArray, time: IntArray | None) -> NDArray[np.uint64]:
+    """A fixed hash of each row's metric and time."""
+    bits = np.where(metric == 0.0, 0.0, metric).view(np.uint64)
+    return _mix(bits ^ _mix(np.zeros(1, dtype=np.uint64) if time is None else time.view(np.uint64)))
+
+
+def days_and_sites(data: Observations) -> IntArray | None:
+    """A code for the day and site of each row; None where some have no time."""
+    time = data.observed_at
+    if time is None or not len(data) or bool(np.any(time == NO_TIME)):
+        return None
+    day = np.asarray(time) // _DAY
+    place = np.zeros(len(data), dtype=np.int64) if data.site is None else data.site.astype(np.int64) + 1
+    return np.asarray(np.unique((day - day.min()) * (place.max() + 1) + place, return_inverse=True)[1])
+
+
+def riders_in_fixed_order(data: Observations) -> IntArray:
+    """Riders with rows in the order of a hash of their metrics and times."""
+    return _in_fixed_order(data, data.rider, len(data.riders))
+
+
+def of_new_riders(data: Observations) -> NDArray[np.bool_]:
+    """All rows of a fifth of the riders."""
+    order = riders_in_fixed_order(data)
+    kept_back = np.zeros(len(data.riders), dtype=bool)
+    kept_back[order[: round(TEST_SHARE * order.size)]] = True
+    return np.asarray(kept_back[data.rider])
+
+
+def of_new_sites(data: Observations) -> NDArray[np.bool_]:
+    """All rows at a fifth of the sites; rows without a site stay."""
+    assert data.site is not None
+    place = data.site.astype(np.int64) + 1
+    order = _in_fixed_order(data, place, len(data.sites) + 1)
+    order = order[order > 0]
+    kept_back = np.zeros(len(data.sites) + 1, dtype=bool)
+    kept_back[order[: round(TEST_SHARE * order.size)]] = True
+    return np.asarray(kept_back[place])
+
+
+def _in_fixed_order(data: Observations, code: CodeArray, codes: int) -> IntArray:
+    """Codes that have rows in the order of a fixed hash of these.
+
+    Riders who met the same conditions at the same times have the same hash; among them the order of labels decides,
+    because outcomes must not.
+    """
+    fingerprint = np.zeros(codes, dtype=np.uint64)
+    for k in range(0, len(data), _BLOCK):
+        block = slice(k, k + _BLOCK)
+        time = None if data.observed_at is None else data.observed_at[block]
+        np.add.at(fingerprint, code[block], marks(data.metric[block], time))
+    present = np.flatnonzero(np.bincount(code, minlength=codes))
+    return np.asarray(present[np.argsort(_mix(fingerprint[present]), kind="stable")])

@@ -19,6 +19,7 @@ from .solver import Problem, Progress, Solution, State, penalised, solve, split
 
 _z, _w = np.polynomial.hermite_e.hermegauss(41)
 _w = _w / _w.sum()
+_FLATTENING = 0.35
 
 
 @dataclass(frozen=True)
@@ -103,19 +104,17 @@ class LatentFit:
 
     def skills(self) -> tuple[FloatArray, FloatArray]:
         """Posterior mean and sd of each rider's skill; the sd includes the uncertainty of curve and discrimination."""
-        solution, likelihood = self.solution, self.problem.likelihood
-        posterior = solution.at.posterior
+        solution, posterior = self.solution, self.solution.at.posterior
+        assert solution.at.slope is not None
         mean = (posterior.mean - self.units.mean) / self.units.sd
-        added = likelihood.skill_variance(solution.discrimination, solution.curve, posterior, solution.covariance)
+        added = self.problem.likelihood.skill_variance(solution.at.slope, solution.curve, solution.covariance)
         return mean, np.asarray(np.sqrt(posterior.sd**2 + added) / self.units.sd)
 
     def predict(self, rider: IntArray, metric: FloatArray, site: IntArray) -> FloatArray:
         """Posterior-predictive probability of success: integrated over each rider's posterior, not plugged in."""
         a, coefficients, _ = split(self.problem, self.solution.phi)
         f = self.space.design(metric, site, a).apply(coefficients)
-        posterior = self.solution.at.posterior
-        p = expit(a * posterior.theta[rider] - f[:, None])
-        return np.asarray(np.einsum("eq,eq->e", posterior.weight[rider], p))
+        return self.solution.at.posterior.expect(rider, a, f)
 
     @property
     def effective_degrees_of_freedom(self) -> float:
@@ -152,17 +151,29 @@ def fit_latent(
         items.plain.size,
     )
     if start is None:
-        a = 1.0
+        a = _first_discrimination(counts, items.plain.apply(single.coefficients) if space.anchor is None else None)
         # Averaging over skill flattens a logistic curve by about this factor, so the curve given skill is steeper.
-        coefficients = single.coefficients * np.sqrt(1 + 0.35 * a * a)
+        coefficients = single.coefficients * np.sqrt(1 + _FLATTENING * a * a)
         precisions = int(problem.groups.max(initial=-1)) + 1
         rho = np.concatenate([single.rho, np.ones(precisions - single.rho.size)])
         phi = np.concatenate([[a], coefficients, np.zeros(population.size)])
-        begin = State(phi, rho, np.zeros(counts.riders))
+        begin = State(phi, rho)
     else:
-        begin = State(start.phi, start.rho, np.zeros(counts.riders))
+        begin = State(start.phi, start.rho)
     solution = solve(problem, begin, progress)
     return LatentFit(space, problem, solution, Units.of(population, solution.phi[1 + problem.curve_size :]))
+
+
+def _first_discrimination(counts: Counts, f: FloatArray | None) -> float:
+    """A start for a, from how much more riders' successes vary about the single curve than chance allows."""
+    if f is None:
+        return 1.0
+    p = expit(-f)
+    chance = counts.trials @ (p * (1 - p))
+    excess = float(np.sum((counts.rider_successes - counts.trials @ p) ** 2 - chance)) / float(np.sum(chance**2))
+    # Averaging over skill flattens a logistic curve by the root of 1 + 0.35 a^2: excess is a^2 over that.
+    flattened = min(max(excess, 0.1), 2.4)
+    return float(np.sqrt(flattened / (1 - _FLATTENING * flattened)))
 
 
 def penalised_log_likelihood(fit: LatentFit) -> float:

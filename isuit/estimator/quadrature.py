@@ -1,47 +1,32 @@
-"""The marginal likelihood: each rider's skill integrated out on nodes of their own.
-
-For a rider with posterior mode m and curvature 1/s^2 the integral over skill runs over Gauss-Hermite nodes m + s z.
-A shared grid fails for riders with hundreds of outcomes, whose posterior falls between two of its nodes; nodes
-that move with the rider are right for 3 outcomes and for 3,000.
+"""The marginal likelihood: each rider's skill integrated out.
 
 With f = a * delta the linear predictor is `a * theta - f[item]`, and up to a sum without theta
 
     log L_r(theta) = a theta (k_r - n_r) - sum_i n_ri log(1 + exp(f_i - a theta)).
 
-One pass over the counts gives the log-likelihood, its exact gradient (with the nodes held), and, when asked,
-the observed information by Louis' identity: complete-data information minus the posterior variance of the
-complete-data score. Riders are taken in fixed blocks whose sums are added in the order of the blocks, so no
-result depends on the number of threads.
+The integral over skill is a sum over the grid that the rider's block shares (`grids.py`). One pass over the counts
+gives the log-likelihood, its exact gradient, and, when asked, the observed information (`information.py`). The sums of
+blocks are added in the order of the blocks, so no result depends on the number of threads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.sparse import csr_matrix, hstack, vstack
 
 from isuit.domain import FloatArray, IntArray
 
-from . import narrow
+from . import grids, narrow
 from .counts import Counts
-from .design import Design, gram
+from .design import Design
+from .grids import MOST_POINTS, Block, Grid, Nodes
+from .information import Columns, Slope, missing
 
-NODES = 11
-# Terms of the posterior variance of the score, in polynomials of skill orthonormal under the rider's posterior:
-# five leave a relative error below 1e-4 in the information even for riders with one outcome.
-VARIANCE_TERMS = 6
-_BLOCK_ENTRIES = 12_000  # sparse entries in a block: its arrays (entries x nodes) stay in the cache
-_THREADS = 2
-_LARGEST = 300.0  # exponent: two of them multiplied are still finite, and no probability is that small
-
-_T = TypeVar("_T")
-_z, _w = np.polynomial.hermite_e.hermegauss(NODES)
-NODE: FloatArray = _z
-LOG_WEIGHT: FloatArray = np.log(_w / _w.sum()) + _z**2 / 2
+_EDGE = 1e-8  # largest posterior weight at the end of a grid; above, the grid is too short
+_NOTHING = 1e-10  # points at which nobody in the block has more weight are dropped from the next grid
+_MOST_LOOKS = 12
 
 
 @dataclass(frozen=True)
@@ -57,28 +42,40 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class Nodes:
-    """Where each rider's quadrature stands."""
+class Part:
+    """The posterior of a block's riders: weights over the points of its grid, rows sum to one."""
 
-    centre: FloatArray
-    scale: FloatArray
+    block: Block
+    theta: FloatArray
+    weight: FloatArray
 
 
 @dataclass(frozen=True)
 class Posterior:
-    """Each rider's skill posterior on its nodes; rows of `weight` sum to one."""
+    """Each rider's skill posterior."""
 
-    theta: FloatArray
-    weight: FloatArray
+    parts: tuple[Part, ...]
+    mean: FloatArray
+    sd: FloatArray
 
-    @property
-    def mean(self) -> FloatArray:
-        return np.asarray((self.weight * self.theta).sum(axis=1))
+    def expect(self, rider: IntArray, a: float, f: FloatArray) -> FloatArray:
+        """Posterior-predictive probability of success of these riders at these f, one each."""
+        part_of = np.empty(self.mean.size, dtype=np.int64)
+        row_of = np.empty(self.mean.size, dtype=np.int64)
+        for number, part in enumerate(self.parts):
+            part_of[part.block.riders] = number
+            row_of[part.block.riders] = np.arange(part.block.riders.size)
+        order = np.argsort(part_of[rider], kind="stable")
+        edges = np.searchsorted(part_of[rider[order]], np.arange(len(self.parts) + 1))
 
-    @property
-    def sd(self) -> FloatArray:
-        centred = self.theta - self.mean[:, None]
-        return np.asarray(np.sqrt((self.weight * centred**2).sum(axis=1)))
+        def of_part(number: int) -> FloatArray:
+            rows, part = order[edges[number] : edges[number + 1]], self.parts[number]
+            p = grids.success(a, f[rows], part.theta)
+            return np.asarray(np.einsum("eq,eq->e", part.weight[row_of[rider[rows]]], p))
+
+        result = np.empty(rider.size)
+        result[order] = np.concatenate([np.zeros(0), *grids.over(range(len(self.parts)), of_part)])
+        return result
 
 
 @dataclass(frozen=True)
@@ -90,17 +87,24 @@ class Pass:
     information: FloatArray | None
     item_residual: FloatArray  # successes minus expected successes
     posterior: Posterior
+    nodes: Nodes  # for the next pass nearby
+    slope: Slope | None  # of posterior means, with the information
 
 
 @dataclass(frozen=True)
-class _Block:
-    riders: slice
-    indptr: IntArray
-    rows: IntArray  # rider of each entry, counted from the block's first
-    item: IntArray
-    trials: FloatArray
-    rider_trials: FloatArray
-    summing: csr_matrix  # sums entries, weighted by their trials, by rider
+class _Integral:
+    """A block's share of a pass."""
+
+    part: Part
+    grid: Grid
+    log_likelihood: float
+    mean: FloatArray
+    sd: FloatArray
+    expected: FloatArray  # successes by item of the block
+    score_a: float
+    moments: FloatArray | None
+    missing: Columns | None
+    slope: Slope | None
 
 
 class MarginalLikelihood:
@@ -112,146 +116,155 @@ class MarginalLikelihood:
     def __init__(self, counts: Counts, population: Design) -> None:
         self.counts = counts
         self.population = population
-        self._blocks = _blocks(counts)
 
-    def locate(self, a: float, f: FloatArray, population: FloatArray, start: FloatArray, steps: int) -> Nodes:
-        """Mode and curvature of each rider's log posterior, by Newton steps from a start."""
-        prior_mean = self.population.apply(population)
-
-        def of_block(block: _Block) -> tuple[FloatArray, FloatArray]:
-            centre = start[block.riders].copy()
-            successes = self.counts.rider_successes[block.riders]
-            f_entry = f[block.item]
-            for _ in range(steps):
-                p = 1.0 / (1.0 + np.exp(np.minimum(f_entry - a * centre[block.rows], _LARGEST)))
-                gradient = a * (successes - block.summing @ p) - (centre - prior_mean[block.riders])
-                curvature = 1.0 + a * a * (block.summing @ (p * (1.0 - p)))
-                # The posterior is log-concave, so a bound on the step is all the safeguard that is needed.
-                centre += np.clip(gradient / curvature, -1.0, 1.0)
-            p = 1.0 / (1.0 + np.exp(np.minimum(f_entry - a * centre[block.rows], _LARGEST)))
-            return centre, 1.0 / np.sqrt(1.0 + a * a * (block.summing @ (p * (1.0 - p))))
-
-        parts = list(self._over_blocks(of_block))
-        return Nodes(np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts]))
+    def place(self, a: float, f: FloatArray, population: FloatArray) -> Nodes:
+        """Blocks and grids for these parameters."""
+        return grids.place(self.counts, a, f, self.population.apply(population))
 
     def evaluate(self, a: float, curve: Curve, population: FloatArray, nodes: Nodes, information: bool = False) -> Pass:
-        """Log-likelihood and gradient with the nodes held, and the observed information when asked for."""
-        counts, f = self.counts, curve.value
+        """Log-likelihood and gradient, and the observed information when asked for."""
+        counts = self.counts
         prior_mean = self.population.apply(population)
-        odds = np.exp(np.clip(f, -_LARGEST, _LARGEST))
-        log_likelihood = float((counts.item_trials - counts.item_successes) @ f)
-        expected = np.zeros(counts.items)
-        score_a = 0.0
-        gaps, thetas, weights = [], [], []
-        moments = np.zeros((3, counts.items))
-        missing = _SecondMoments()
 
-        def of_block(block: _Block) -> tuple[Any, ...]:
-            successes = counts.rider_successes[block.riders][:, None]
-            mean = prior_mean[block.riders]
-            scale = nodes.scale[block.riders]
-            theta = nodes.centre[block.riders][:, None] + scale[:, None] * NODE
-            # exp(f - a theta) as a product: one exponential per item and per node instead of one per entry and node.
-            ratio = np.exp(np.clip(-a * theta, -_LARGEST, _LARGEST))[block.rows]
-            ratio *= odds[block.item][:, None]
-            ratio += 1.0
-            log_joint = a * theta * (successes - block.rider_trials[:, None]) - block.summing @ np.log(ratio)
-            log_joint += LOG_WEIGHT - 0.5 * (theta - mean[:, None]) ** 2
-            top = log_joint.max(axis=1)
-            weight = np.exp(log_joint - top[:, None])
-            total = weight.sum(axis=1)
-            weight /= total[:, None]
-            value = float(np.sum(top + np.log(total) + np.log(scale)))
-            p = np.divide(1.0, ratio, out=ratio)
-            entry_weight = weight[block.rows]
-            by_entry = block.trials * np.einsum("eq,eq->e", entry_weight, p)
-            by_item = np.bincount(block.item, weights=by_entry, minlength=counts.items)
-            shortfall = theta * (successes - block.summing @ p)
-            in_a = float(np.einsum("rq,rq->", weight, shortfall))
-            gap = np.einsum("rq,rq->r", weight, theta) - mean
-            result = (value, by_item, in_a, gap, theta, weight)
-            if not information:
-                return result
-            return (
-                *result,
-                _complete_moments(block, theta, entry_weight, p, counts.items),
-                [
-                    self._score(block, theta, weight * polynomial, p, shortfall, curve)
-                    for polynomial in _orthonormal_polynomials(weight)
-                ],
-            )
+        def of_block(number: int) -> _Integral:
+            block = nodes.blocks[number]
+            return self._integrate(block, nodes.grids[number], a, curve, prior_mean[block.riders], information)
 
-        for part in self._over_blocks(of_block):
-            log_likelihood += part[0]
-            expected += part[1]
-            score_a += part[2]
-            gaps.append(part[3])
-            thetas.append(part[4])
-            weights.append(part[5])
-            if information:
-                moments += part[6]
-                missing.add(part[7])
-
+        found = grids.over(range(len(nodes.blocks)), of_block)
+        expected, moments = np.zeros(counts.items), np.zeros((3, counts.items))
+        mean, sd = np.empty(counts.riders), np.empty(counts.riders)
+        log_likelihood = float((counts.item_trials - counts.item_successes) @ curve.value)
+        score_a, taken = 0.0, None
+        for one in found:
+            block = one.part.block
+            log_likelihood += one.log_likelihood
+            score_a += one.score_a
+            expected[block.items] += one.expected
+            mean[block.riders], sd[block.riders] = one.mean, one.sd
+            if one.moments is not None and one.missing is not None:
+                moments[:, block.items] += one.moments
+                taken = one.missing if taken is None else taken + one.missing
         residual = counts.item_successes - expected
         gradient = np.concatenate(
             [
                 [score_a - float(residual @ curve.by_a)],
                 -curve.design.pull_back(residual),
-                self.population.pull_back(np.concatenate(gaps)),
+                self.population.pull_back(mean - prior_mean),
             ]
         )
-        posterior = Posterior(np.concatenate(thetas), np.concatenate(weights))
         observed = None
-        if information:
-            observed = self._complete(curve, moments) - self._in_order_of_parameters(missing.total(), curve)
-        return Pass(log_likelihood, gradient, observed, residual, posterior)
+        if taken is not None:
+            observed = self._complete(curve, moments) - self._in_order_of_parameters(taken.whole(), curve)
+        return Pass(
+            log_likelihood,
+            gradient,
+            observed,
+            residual,
+            Posterior(tuple(one.part for one in found), mean, sd),
+            replace(nodes, grids=tuple(one.grid for one in found)),
+            _joined(found, counts.riders) if information else None,
+        )
 
-    def skill_variance(self, a: float, curve: Curve, posterior: Posterior, covariance: FloatArray) -> FloatArray:
+    def _integrate(
+        self, block: Block, grid: Grid, a: float, curve: Curve, prior_mean: FloatArray, information: bool
+    ) -> _Integral:
+        f = curve.value[block.items]
+        for _ in range(_MOST_LOOKS):
+            theta = grid.points
+            logarithm, p = grids.failure(a, f, theta)
+            log_joint = block.trials @ logarithm
+            log_joint += np.outer(block.outcomes - block.successes, a * theta)
+            log_joint += 0.5 * (theta - prior_mean[:, None]) ** 2
+            np.negative(log_joint, out=log_joint)
+            top = log_joint.max(axis=1)
+            log_joint -= top[:, None]
+            weight = np.exp(log_joint, out=log_joint)
+            total = weight.sum(axis=1)
+            weight /= total[:, None]
+            centre = float(theta.mean())
+            mean = narrow.times(weight, theta - centre)
+            sd = np.sqrt(np.maximum(narrow.times(weight, (theta - centre) ** 2) - mean**2, 1e-300))
+            enough, grid = _next(grid, theta, weight, sd, a)
+            if enough:
+                break
+        by_item = block.trials.T @ weight
+        step = float(theta[1] - theta[0])
+        value = float(np.sum(top + np.log(total))) + block.riders.size * float(np.log(step / np.sqrt(2 * np.pi)))
+        shares = p * by_item
+        score_a = float(block.successes @ mean + centre * block.successes.sum() - shares.sum(axis=0) @ theta)
+        moments, taken, slope = None, None, None
+        if information:
+            varies = shares * (1.0 - p)
+            moments = np.stack([narrow.times(varies, theta**k) for k in range(3)])
+            shortfall = theta * (block.successes[:, None] - block.trials @ p)
+            if curve.by_a.any():
+                shortfall += block.trials @ (p * curve.by_a[block.items, None])
+            own = curve.design if isinstance(block.items, slice) else curve.design.of_rows(block.items)
+            riders = self.population.of_rows(block.riders)
+            taken, slope = missing(block, theta, weight, p, shortfall, own, riders)
+        return _Integral(
+            part=Part(block, theta, weight),
+            grid=grid,
+            log_likelihood=value,
+            mean=mean + centre,
+            sd=sd,
+            expected=shares.sum(axis=1),
+            score_a=score_a,
+            moments=moments,
+            missing=taken,
+            slope=slope,
+        )
+
+    def skill_variance(self, slope: Slope, curve: Curve, covariance: FloatArray) -> FloatArray:
         """What the parameters' uncertainty adds to the variance of each rider's posterior mean (delta method)."""
-        centred = posterior.weight * (posterior.theta - posterior.mean[:, None])
         order = self._parameter_of_column(curve)
         ordered = covariance[np.ix_(order, order)]
+        width = slope.dense.shape[1]
+        added = np.einsum("rm,rm->r", narrow.product(slope.dense, ordered[:width, :width]), slope.dense)
+        if slope.local is None:
+            return np.asarray(added)
+        spread = 2 * narrow.product(slope.dense, ordered[:width, width:]) + slope.local @ ordered[width:, width:]
+        return np.asarray(added + np.asarray(slope.local.multiply(spread).sum(axis=1)).ravel())
 
-        def of_block(block: _Block) -> FloatArray:
-            theta = posterior.theta[block.riders]
-            c = centred[block.riders]
-            p = 1.0 / (1.0 + np.exp(curve.value[block.item][:, None] - (a * theta)[block.rows]))
-            shortfall = theta * (self.counts.rider_successes[block.riders][:, None] - block.summing @ p)
-            dense, local = self._score(block, theta, c, p, shortfall, curve)
-            slope = dense if local is None else np.hstack([dense, local.toarray()])
-            return np.asarray(np.einsum("rm,rm->r", narrow.product(slope, ordered), slope))
+    def expected_by_entry(self, a: float, curve: Curve, posterior: Posterior) -> tuple[csr_matrix, csr_matrix]:
+        """Expected successes, and their expectation times skill, of each rider at each of their items."""
+        trials = self.counts.trials
+        share, with_skill = np.empty(trials.nnz), np.empty(trials.nnz)
 
-        return np.concatenate(list(self._over_blocks(of_block)))
+        def of_part(part: Part) -> None:
+            block, length = part.block, np.diff(part.block.trials.indptr)
+            p = grids.success(a, curve.value[block.items], part.theta)
+            weighted = np.repeat(part.weight, length, axis=0)
+            weighted *= p[block.trials.indices]
+            place = np.repeat(trials.indptr[block.riders] - block.trials.indptr[:-1], length)
+            place += np.arange(place.size)
+            share[place] = weighted.sum(axis=1)
+            with_skill[place] = narrow.times(weighted, part.theta)
 
-    def _score(
-        self,
-        block: _Block,
-        theta: FloatArray,
-        coefficient: FloatArray,
-        p: FloatArray,
-        shortfall: FloatArray,
-        curve: Curve,
-    ) -> tuple[FloatArray, csr_matrix | None]:
-        """Each rider's complete-data score summed over nodes with the given coefficients, which sum to zero.
+        grids.over(posterior.parts, of_part)
+        first, second = (
+            csr_matrix((trials.data * values, trials.indices, trials.indptr), shape=trials.shape)
+            for values in (share, with_skill)
+        )
+        return first, second
 
-        Terms of the score that do not vary with skill drop out. Dense columns: a, curve, population; local
-        columns: curve, population.
-        """
-        by_entry = block.trials * np.einsum("eq,eq->e", coefficient[block.rows], p)
-        weighted = csr_matrix((by_entry, block.item, block.indptr), shape=(block.rider_trials.size, self.counts.items))
-        in_a = np.einsum("rq,rq->r", coefficient, shortfall) + weighted @ curve.by_a
-        drift = np.einsum("rq,rq->r", coefficient, theta)[:, None]
-        riders = self.population.of_rows(block.riders)
-        dense = np.hstack([in_a[:, None], weighted @ curve.design.dense, drift * riders.dense])
-        local = []
+    def rider_scores(self, a: float, curve: Curve, population: FloatArray, posterior: Posterior) -> csr_matrix:
+        """Each rider's score for (a, curve, population): the rows whose sum is the gradient."""
+        counts, one = self.counts, np.ones(self.counts.items)
+        expected, with_skill = self.expected_by_entry(a, curve, posterior)
+        residual = (counts.successes - expected).tocsr()
+        in_a = counts.rider_successes * posterior.mean - with_skill @ one - residual @ curve.by_a
+        gap = (posterior.mean - self.population.apply(population))[:, None]
+        columns = [csr_matrix(in_a[:, None]), csr_matrix(-(residual @ curve.design.dense))]
         if curve.design.local is not None:
-            local.append(weighted @ curve.design.local)
-        if riders.local is not None:
-            local.append(riders.local.multiply(drift).tocsr())
-        return dense, hstack(local, format="csr") if local else None
+            columns.append(-(residual @ curve.design.local))
+        columns.append(csr_matrix(gap * self.population.dense))
+        if self.population.local is not None:
+            columns.append(self.population.local.multiply(gap).tocsr())
+        return hstack(columns, format="csr")
 
     def _parameter_of_column(self, curve: Curve) -> IntArray:
-        """For each column of `_score`, the place of its parameter in (a, curve, population)."""
+        """For dense and then local columns, the place of each in (a, curve, population)."""
         inner, outer = curve.design, self.population
         first, second = inner.dense.shape[1], outer.dense.shape[1]
         shift = 1 + inner.size
@@ -282,85 +295,29 @@ class MarginalLikelihood:
         total[columns:, columns:] = self.population.gram(np.ones(self.population.rows))
         return total
 
-    def _over_blocks(self, task: Callable[[_Block], _T]) -> Iterator[_T]:
-        """Run the task over all blocks, on both cores where that pays; results come in the order of the blocks."""
-        if len(self._blocks) < 4:
-            yield from map(task, self._blocks)
-            return
-        with ThreadPoolExecutor(_THREADS) as pool:
-            yield from pool.map(task, self._blocks)
+
+def _next(grid: Grid, theta: FloatArray, weight: FloatArray, sd: FloatArray, a: float) -> tuple[bool, Grid]:
+    """Whether the grid was wide and fine enough, and the one to go on with."""
+    highest = weight.max(axis=0)
+    step = float(theta[1] - theta[0])
+    fine = Grid.over(0.0, 0.0, sd, a).step
+    coarse = step > 1.1 * fine and theta.size < MOST_POINTS
+    if highest[0] > _EDGE or highest[-1] > _EDGE or coarse:
+        further = 0.4 * (grid.upper - grid.lower)
+        lower = grid.lower - (further if highest[0] > _EDGE else 0.0)
+        upper = grid.upper + (further if highest[-1] > _EDGE else 0.0)
+        # A posterior that fell between two points seems to have no width: go on in steps.
+        return False, Grid(lower, upper, max(fine, step / 4))
+    needed = np.flatnonzero(highest > _NOTHING)
+    return True, Grid(float(theta[needed[0]]) - step, float(theta[needed[-1]]) + step, fine)
 
 
-class _SecondMoments:
-    """Sums of squares and products of score columns; local parts wait until the end, when one product does."""
-
-    def __init__(self) -> None:
-        self._sum: FloatArray | float = 0.0
-        self._dense: list[FloatArray] = []
-        self._local: list[csr_matrix] = []
-
-    def add(self, columns: list[tuple[FloatArray, csr_matrix | None]]) -> None:
-        for dense, local in columns:
-            if local is None:
-                self._sum = self._sum + gram(dense, None)
-            else:
-                self._dense.append(dense)
-                self._local.append(local)
-
-    def total(self) -> FloatArray:
-        if not self._local:
-            return np.asarray(self._sum)
-        return gram(np.concatenate(self._dense), vstack(self._local, format="csr"))
-
-
-def _blocks(counts: Counts) -> list[_Block]:
-    """Riders in consecutive blocks of about equal numbers of entries."""
-    indptr, indices, data = counts.trials.indptr, counts.trials.indices, counts.trials.data
-    cuts = np.searchsorted(indptr, np.arange(0, indptr[-1], _BLOCK_ENTRIES), side="left")
-    edges = np.unique(np.concatenate([cuts, [counts.riders]]))
-    made = []
-    for first, last in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
-        low, high = int(indptr[first]), int(indptr[last])
-        pointers = (indptr[first : last + 1] - low).astype(np.int64)
-        trials = data[low:high]
-        summing = csr_matrix((trials, np.arange(high - low), pointers), shape=(last - first, high - low))
-        made.append(
-            _Block(
-                riders=slice(first, last),
-                indptr=pointers,
-                rows=np.repeat(np.arange(last - first), np.diff(pointers)),
-                item=indices[low:high].astype(np.int64),
-                trials=trials,
-                rider_trials=summing @ np.ones(high - low),
-                summing=summing,
-            )
-        )
-    return made
-
-
-def _complete_moments(
-    block: _Block, theta: FloatArray, entry_weight: FloatArray, p: FloatArray, items: int
-) -> FloatArray:
-    """Per item, the posterior means of p(1-p), theta p(1-p) and theta^2 p(1-p), summed over trials."""
-    variance = 1.0 - p
-    variance *= p
-    variance *= entry_weight
-    by_entry = [np.einsum("eq->e", variance)]
-    theta_entry = theta[block.rows]
-    by_entry.append(np.einsum("eq,eq->e", variance, theta_entry))
-    theta_entry *= theta_entry
-    by_entry.append(np.einsum("eq,eq->e", variance, theta_entry))
-    return np.array([np.bincount(block.item, weights=block.trials * v, minlength=items) for v in by_entry])
-
-
-def _orthonormal_polynomials(weight: FloatArray) -> Iterator[FloatArray]:
-    """Polynomials of degree 1, 2, ... at the nodes, orthonormal under each rider's weights (three-term recurrence)."""
-    before, now = np.zeros_like(weight), np.ones_like(weight)
-    norm = np.zeros(weight.shape[0])
-    for _ in range(VARIANCE_TERMS):
-        shift = np.einsum("rq,rq,rq,q->r", weight, now, now, NODE)
-        following = (NODE - shift[:, None]) * now - norm[:, None] * before
-        norm = np.sqrt(np.einsum("rq,rq,rq->r", weight, following, following))
-        # A posterior that all but stands on a few nodes has no further polynomials.
-        before, now = now, following / np.where(norm > 1e-12, norm, np.inf)[:, None]
-        yield now
+def _joined(found: list[_Integral], riders: int) -> Slope:
+    """Slopes of all riders in the order of riders."""
+    order = np.concatenate([one.part.block.riders for one in found])
+    back = np.empty(riders, dtype=np.int64)
+    back[order] = np.arange(riders)
+    slopes = [one.slope for one in found if one.slope is not None]
+    local = [slope.local for slope in slopes if slope.local is not None]
+    dense = np.concatenate([slope.dense for slope in slopes])[back]
+    return Slope(dense, vstack(local, format="csr")[back] if local else None)

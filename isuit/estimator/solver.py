@@ -20,16 +20,20 @@ from isuit.domain import FloatArray, IntArray
 from isuit.errors import EstimationError
 
 from . import cholesky
-from .quadrature import Curve, MarginalLikelihood, Nodes, Pass
+from .grids import Nodes
+from .quadrature import Curve, MarginalLikelihood, Pass
 from .smoothing import choose, precisions
 
 TOLERANCE = 1e-7  # of the gradient, in standard errors: sqrt(g' A^-1 g)
 NO_SKILL = 0.02  # a discrimination below this is none: skill would move no probability by more than 0.5 %
 _MOST_STEPS = 80
 _MOST_CHOICES = 25  # of the smoothing, before it is held as it is
+_LEAP = 3.0  # most that a log precision changes in one step
 _SETTLED = 0.02  # change of a log precision below which the smoothing is held
 _CONTRACTION = 0.3  # a step must shrink the gradient by this, or the information is computed anew
 _LONG_STEP = 3.0  # standard errors; longer steps are checked against the likelihood
+_CLOSE = 0.1  # standard errors from the maximum at which the information of some riders gives way to that of all
+_NEAR = 0.05  # standard errors within which the information is taken as the same
 _FEW_RIDERS = 400  # from here on, a fit of every eighth rider gives the start
 _THINNING = 8
 
@@ -62,11 +66,11 @@ class Problem:
 
 @dataclass(frozen=True)
 class State:
-    """Parameters phi = (a, curve, population), log precisions, and where the nodes stand."""
+    """Parameters phi = (a, curve, population), log precisions, and the grids of the last pass, if there was one."""
 
     phi: FloatArray
     rho: FloatArray
-    centre: FloatArray
+    nodes: Nodes | None = None
 
 
 @dataclass(frozen=True)
@@ -75,7 +79,6 @@ class Solution:
 
     phi: FloatArray
     rho: FloatArray
-    nodes: Nodes
     at: Pass
     curve: Curve
     covariance: FloatArray  # of phi, Bayesian: inverse of information plus precisions
@@ -92,23 +95,31 @@ def penalised(problem: Problem, phi: FloatArray, rho: FloatArray, log_likelihood
     return log_likelihood - 0.5 * float(precisions(rho, problem.groups) @ phi**2)
 
 
-def solve(problem: Problem, start: State, progress: Progress | None = None) -> Solution:
+def solve(problem: Problem, start: State, progress: Progress | None = None, tolerance: float = TOLERANCE) -> Solution:
     """Newton steps to the maximum of the penalised marginal likelihood, smoothing chosen on the way."""
     riders = problem.likelihood.counts.riders
+    information, own, moved = None, None, 0.0
     if riders >= max(_FEW_RIDERS, _THINNING * start.phi.size):
         thin = slice(None, None, _THINNING)
-        part = solve(problem.of_riders(thin), replace(start, centre=start.centre[thin]))
+        part = solve(problem.of_riders(thin), replace(start, nodes=None), tolerance=_CLOSE)
         if not part.no_skill:
             start = replace(start, phi=part.phi, rho=part.rho)
-    state, information, norm_before = start, None, np.inf
+            # Good enough for the first steps, which only have to come near.
+            information = _positive(riders / part.at.posterior.mean.size * _information(problem, start, part.at))
+    state, before, norm_before = start, None, np.inf
     choices, held, same, first = 0, False, False, 1.0
     for step in range(1, _MOST_STEPS + 1):
-        nodes, at, curve = _pass(problem, state, 6 if step == 1 else 2, information=information is None)
+        at, curve = _pass(problem, state, information=information is None)
         if information is None:
+            own, moved = at, 0.0
             information = _positive(_information(problem, state, at))
             norm_before = np.inf
+        elif held and before is not None:
+            information = _learnt(problem, information, state, at, *before)
         if not held:
             rho = choose(information, information @ state.phi + at.gradient, problem.groups, state.rho)
+            # Far from the maximum the choice is a guess, and a precision that leaps makes the penalty all that counts.
+            rho = np.clip(rho, state.rho - _LEAP, state.rho + _LEAP)
             choices += 1
             same = float(np.max(np.abs(rho - state.rho), initial=0.0)) <= _SETTLED
             state = replace(state, rho=rho)
@@ -120,18 +131,20 @@ def solve(problem: Problem, start: State, progress: Progress | None = None) -> S
             # The gradient falls by orders of magnitude, so its logarithm tells how far the way still is.
             first = max(first, norm)
             progress("fit", float(np.clip(np.log(first / max(norm, TOLERANCE)) / np.log(first / TOLERANCE), 0, 1)))
-        if held and norm < TOLERANCE:
-            return _solution(problem, state, nodes, curve, norm, step)
+        if held and norm < tolerance:
+            return _solution(problem, state, at, own if moved < _NEAR else None, curve, norm, step)
         # While the smoothing still moves, so does the maximum: a gradient that stays is no sign of an old information.
         if norm > _CONTRACTION * norm_before and (held or norm > 0.5):
             information = None
-            state = replace(state, centre=nodes.centre)
+            state = replace(state, nodes=at.nodes)
             continue
         norm_before = norm
-        state = _advance(problem, replace(state, centre=nodes.centre), move, at, nodes, check=norm > _LONG_STEP)
+        moved += norm
+        before = state.phi, at.gradient
+        state = _advance(problem, replace(state, nodes=at.nodes), move, at, check=norm > _LONG_STEP)
         if state.phi[0] < NO_SKILL:
             return _no_skill(problem, state, step)
-        if norm > _LONG_STEP:
+        if norm > _LONG_STEP or (own is None and norm < _CLOSE):
             information = None
     raise EstimationError(
         f"The fit did not reach its gradient tolerance of {TOLERANCE:.0e} standard errors in {_MOST_STEPS} steps (it "
@@ -139,11 +152,25 @@ def solve(problem: Problem, start: State, progress: Progress | None = None) -> S
     )
 
 
-def _pass(problem: Problem, state: State, locate_steps: int, information: bool) -> tuple[Nodes, Pass, Curve]:
+def _learnt(
+    problem: Problem, information: FloatArray, state: State, at: Pass, phi: FloatArray, gradient: FloatArray
+) -> FloatArray:
+    """The information corrected by how the gradient changed over the last step (BFGS)."""
+    weight = precisions(state.rho, problem.groups)
+    step = state.phi - phi
+    change = gradient - at.gradient + weight * step
+    explained = information @ step + weight * step
+    along, curvature = float(step @ change), float(step @ explained)
+    if not (along > 0.1 * curvature > 0):
+        return information
+    return np.asarray(information + np.outer(change, change) / along - np.outer(explained, explained) / curvature)
+
+
+def _pass(problem: Problem, state: State, information: bool) -> tuple[Pass, Curve]:
     a, coefficients, population = split(problem, state.phi)
     curve = problem.curve.at(a, coefficients)
-    nodes = problem.likelihood.locate(a, curve.value, population, state.centre, locate_steps)
-    return nodes, problem.likelihood.evaluate(a, curve, population, nodes, information), curve
+    nodes = problem.likelihood.place(a, curve.value, population) if state.nodes is None else state.nodes
+    return problem.likelihood.evaluate(a, curve, population, nodes, information), curve
 
 
 def split(problem: Problem, phi: FloatArray) -> tuple[float, FloatArray, FloatArray]:
@@ -186,8 +213,8 @@ def _factor(problem: Problem, information: FloatArray, state: State, at: Pass) -
     return factor, at.gradient - weight * state.phi
 
 
-def _advance(problem: Problem, state: State, move: FloatArray, at: Pass, nodes: Nodes, check: bool) -> State:
-    """The Newton step; a long one is shortened until the penalised likelihood on the same nodes does not fall."""
+def _advance(problem: Problem, state: State, move: FloatArray, at: Pass, check: bool) -> State:
+    """The Newton step; a long one is shortened until the penalised likelihood does not fall."""
     length = 1.0
     if state.phi[0] + move[0] < 0.2 * state.phi[0]:
         length = 0.8 * state.phi[0] / -float(move[0])
@@ -197,23 +224,28 @@ def _advance(problem: Problem, state: State, move: FloatArray, at: Pass, nodes: 
     for _ in range(12):
         phi = state.phi + length * move
         a, coefficients, population = split(problem, phi)
-        trial = problem.likelihood.evaluate(a, problem.curve.at(a, coefficients), population, nodes)
+        trial = problem.likelihood.evaluate(a, problem.curve.at(a, coefficients), population, at.nodes)
         if penalised(problem, phi, state.rho, trial.log_likelihood) >= before:
             break
         length /= 2
     return replace(state, phi=phi)
 
 
-def _solution(problem: Problem, state: State, nodes: Nodes, curve: Curve, norm: float, steps: int) -> Solution:
-    """One more pass at the maximum, for the information there."""
+def _solution(
+    problem: Problem, state: State, at: Pass, own: Pass | None, curve: Curve, norm: float, steps: int
+) -> Solution:
+    """With the information of a pass so near to the maximum that it is the same there, or of one more pass."""
     a, _, population = split(problem, state.phi)
-    at = problem.likelihood.evaluate(a, curve, population, nodes, information=True)
+    if own is not None:
+        at = replace(at, information=own.information, slope=own.slope)
+    else:
+        at = problem.likelihood.evaluate(a, curve, population, at.nodes, information=True)
     factor, _ = _factor(problem, _information(problem, state, at), state, at)
     covariance = cholesky.inverse(factor)
-    return Solution(state.phi, state.rho, nodes, at, curve, covariance, norm, steps, no_skill=False)
+    return Solution(state.phi, state.rho, at, curve, covariance, norm, steps, no_skill=False)
 
 
 def _no_skill(problem: Problem, state: State, steps: int) -> Solution:
-    nodes, at, curve = _pass(problem, state, locate_steps=3, information=False)
+    at, curve = _pass(problem, state, information=False)
     size = state.phi.size
-    return Solution(state.phi, state.rho, nodes, at, curve, np.zeros((size, size)), 0.0, steps, no_skill=True)
+    return Solution(state.phi, state.rho, at, curve, np.zeros((size, size)), 0.0, steps, no_skill=True)

@@ -10,8 +10,7 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
-from scipy.sparse import csr_matrix, hstack
-from scipy.special import expit
+from scipy.sparse import csr_matrix
 
 from isuit.domain import FloatArray, IntArray
 from isuit.estimator.counts import Counts
@@ -56,32 +55,9 @@ class LeavingOut(ABC):
 
     def _scores(self) -> csr_matrix:
         """Each rider's score for (a, curve, population) at the maximum."""
-        solution, counts = self._latent.solution, self._counts
-        a, _, population = split(self._latent.problem, self._phi)
-        theta, weight = solution.at.posterior.theta, solution.at.posterior.weight
-        trials = counts.trials
-        rows = np.repeat(np.arange(counts.riders), np.diff(trials.indptr))
-        mean, with_skill = np.empty(rows.size), np.empty(rows.size)
-        for start in range(0, rows.size, _CHUNK):
-            part = slice(start, start + _CHUNK)
-            rider, f = rows[part], solution.curve.value[trials.indices[part]]
-            weighted = weight[rider] * expit(a * theta[rider] - f[:, None])
-            mean[part] = weighted.sum(axis=1)
-            with_skill[part] = np.einsum("eq,eq->e", weighted, theta[rider])
-        expected = csr_matrix((trials.data * mean, trials.indices, trials.indptr), shape=trials.shape)
-        residual = (counts.successes - expected).tocsr()
-        skill = solution.at.posterior.mean
-        in_a = counts.rider_successes * skill - np.bincount(rows, trials.data * with_skill, counts.riders)
-        in_a -= residual @ solution.curve.by_a
-        design, regressors = solution.curve.design, self._latent.problem.likelihood.population
-        gap = (skill - regressors.apply(population))[:, None]
-        columns = [csr_matrix(in_a[:, None]), csr_matrix(-(residual @ design.dense))]
-        if design.local is not None:
-            columns.append(-(residual @ design.local))
-        columns.append(csr_matrix(gap * regressors.dense))
-        if regressors.local is not None:
-            columns.append(regressors.local.multiply(gap).tocsr())
-        return hstack(columns, format="csr")
+        solution, problem = self._latent.solution, self._latent.problem
+        a, _, population = split(problem, self._phi)
+        return problem.likelihood.rider_scores(a, solution.curve, population, solution.at.posterior)
 
 
 class AllParameters(LeavingOut):
@@ -91,15 +67,15 @@ class AllParameters(LeavingOut):
         return np.arange(self._phi.size)
 
     def without(self, rider: int) -> tuple[FloatArray, Units] | None:
-        problem, solution = self._latent.problem, self._latent.solution
+        problem = self._latent.problem
         others = np.delete(np.arange(self._counts.riders), rider)
         population = problem.likelihood.population.of_rows(others)
         likelihood = MarginalLikelihood(self._counts.of_riders(others), population)
-        phi, centre = self._phi.copy(), solution.nodes.centre[others]
+        phi, nodes = self._phi.copy(), None
         for _ in range(_MOST_STEPS):
             a, coefficients, regression = split(problem, phi)
             curve = problem.curve.at(a, coefficients)
-            nodes = likelihood.locate(a, curve.value, regression, centre, 6)
+            nodes = nodes or likelihood.place(a, curve.value, regression)
             at = likelihood.evaluate(a, curve, regression, nodes, information=True)
             assert at.information is not None
             information = at.information + np.diag(self._precision)
@@ -110,7 +86,7 @@ class AllParameters(LeavingOut):
             move *= min(1.0, _LONGEST_STEP / max(reach, 1e-12))
             if phi[0] + move[0] < 0.2 * phi[0]:
                 move *= 0.8 * phi[0] / -float(move[0])
-            phi, centre = phi + move, nodes.centre
+            phi, nodes = phi + move, at.nodes
             if not np.all(np.isfinite(phi)) or phi[0] < NO_SKILL:
                 return None
             if reach < _TOLERANCE:
@@ -147,9 +123,9 @@ class OwnParameters(LeavingOut):
         columns = design.local[:, own - 1 - latent.space.shared_size].toarray()
         local = Design(columns, None, free_groups(own.size))
         f = design.apply(coefficients)
-        phi, centre, by_a = self._phi.copy(), latent.solution.nodes.centre[others], np.zeros(counts.items)
+        phi, by_a = self._phi.copy(), np.zeros(counts.items)
+        nodes = likelihood.place(a, f, np.ones(1))
         for _ in range(_MOST_STEPS):
-            nodes = likelihood.locate(a, f, np.ones(1), centre, 6)
             at = likelihood.evaluate(a, Curve(f, local, by_a), np.ones(1), nodes, information=True)
             assert at.information is not None
             # The first and the last parameter, discrimination and population, are held.
@@ -158,7 +134,7 @@ class OwnParameters(LeavingOut):
             reach = _reach(columns @ move)
             move *= min(1.0, _LONGEST_STEP / max(reach, 1e-12))
             phi[own] += move
-            f, centre = f + columns @ move, nodes.centre
+            f, nodes = f + columns @ move, at.nodes
             if not np.all(np.isfinite(phi)):
                 return None
             if reach < _TOLERANCE:

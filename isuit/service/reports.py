@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from isuit.pages import page, write_page
-from isuit.published import FitDetail, PageWritten
+from isuit.published import Diagnostics, FitDetail, PageWritten
 from isuit.service.history import show
 from isuit.service.stores import DEFAULT_WAIT
 
@@ -89,6 +89,7 @@ def _facts(shown: FitDetail) -> list[tuple[str, str | list[str] | None]]:
 
 def _gate(shown: FitDetail) -> list[tuple[str, str | list[str] | None]]:
     gate, promotion, held = shown.fit.identification, shown.fit.promotion, shown.fit.held_out
+    exposure = shown.diagnostics.exposure
     return [
         ("Identification", [f"{_passed(gate.ok)} ({gate.reading})", *gate.shortfalls]),
         (
@@ -105,7 +106,7 @@ def _gate(shown: FitDetail) -> list[tuple[str, str | list[str] | None]]:
             None if held is None else f"{held.brier_skill:+.3f} (standard error {held.brier_skill_se:.3f}) over the "
             f"single curve, on {held.outcomes:,} outcomes, split by {held.split}",
         ),
-        ("Exposure", shown.diagnostics.get("exposure", {}).get("sentence")),
+        ("Exposure", None if exposure is None else exposure.sentence),
     ]  # fmt: skip
 
 
@@ -113,9 +114,9 @@ def _passed(ok: bool) -> str:
     return "passed" if ok else "failed"
 
 
-def _calibration(diagnostics: dict[str, Any]) -> dict[str, list[float]] | None:
+def _calibration(diagnostics: Diagnostics) -> dict[str, list[float]] | None:
     """Predicted against observed shares of held-out outcomes, where the fit's record has them."""
-    groups = diagnostics.get("calibration")
+    groups = diagnostics.calibration
     if not groups:
         return None
-    return {name: [group[name] for group in groups] for name in ("predicted", "observed", "outcomes")}
+    return {name: [getattr(group, name) for group in groups] for name in ("predicted", "observed", "outcomes")}

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
-from isuit.domain import Estimate
+from isuit.domain import Estimate, FitConfig, Observations
 from isuit.estimator import fit
-from isuit.estimator.diagnostics import calibration, marginal_tolerance
+from isuit.estimator.exposure import marginal_tolerance
+from isuit.estimator.scores import calibration
 
-from .cohorts import observations, parabola, simulate
+from .cohorts import observations, of_rows, parabola, simulate
 
 
 def test_the_tolerance_of_the_marginal_identity_grows_for_few_riders() -> None:
@@ -32,6 +35,34 @@ def test_exposure_by_skill_is_told_and_breaks_the_marginal_identity() -> None:
     assert marginal["largest_difference"] > 2 * marginal["tolerance"]
 
 
+def test_the_share_outside_the_core_is_told(reference: Observations, estimate: Estimate) -> None:
+    assert estimate.diagnostics["outside_core"] == {"riders": 0.0, "outcomes": 0.0}
+    more = observations(
+        np.append(reference.rider, [80, 81]),
+        np.append(reference.metric, [20.0, 4.0]),
+        np.append(reference.outcome, [1, 1]),
+    )
+    outside = fit(more).diagnostics["outside_core"]
+    assert outside["riders"] == pytest.approx(2 / 82)
+    assert outside["outcomes"] == pytest.approx(2 / 2402)
+
+
+def test_no_diagnostic_depends_on_the_order_of_rows() -> None:
+    """With everything there is to say: sites enough to keep some back, and times."""
+    generator = np.random.default_rng(2)
+    rider = np.repeat(np.arange(60), 30)
+    metric, site = generator.uniform(3, 35, rider.size), generator.integers(0, 6, rider.size)
+    time = generator.integers(0, 200, rider.size) * 3_600_000_000
+    outcome = simulate(generator, rider, generator.standard_normal(60), parabola(metric))
+    data = observations(rider, metric, outcome, site, time)
+    found = fit(data, FitConfig(split="occasion")).diagnostics
+    assert found["scores"]["left_out"] == {}
+    assert found["scores"]["new_sites"]["intervals"]["day_and_site"] is not None
+    assert found["exposure"]["past_outcomes"]["correlation"] is not None
+    order = generator.permutation(len(data))
+    assert json.dumps(fit(of_rows(data, order), FitConfig(split="occasion")).diagnostics) == json.dumps(found)
+
+
 def test_a_cohort_without_such_exposure_is_told_nothing(estimate: Estimate) -> None:
     assert estimate.diagnostics["exposure"]["sentence"] is None
     assert abs(estimate.diagnostics["exposure"]["correlation_of_mean_metric_with_skill"]) < 0.2
@@ -50,7 +81,6 @@ def test_calibration_and_item_fit_add_up(estimate: Estimate) -> None:
 
 
 def test_calibration_of_a_few_outcomes() -> None:
-    assert calibration(np.array([0.9, 0.1]), np.array([1, 0])) == [
-        {"outcomes": 1, "predicted": 0.1, "observed": 0.0},
-        {"outcomes": 1, "predicted": 0.9, "observed": 1.0},
-    ]
+    low, high = calibration(np.array([0.9, 0.1]), np.array([1, 0]))
+    assert low == {"outcomes": 1, "predicted": pytest.approx(0.1), "observed": 0.0}
+    assert high == {"outcomes": 1, "predicted": pytest.approx(0.9), "observed": 1.0}

@@ -1,15 +1,18 @@
-"""Which outcomes are kept back, and the score on them."""
+"""Which outcomes are kept back."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
-from isuit.domain import FloatArray, IntArray, Observations, Split
+from isuit.domain import Observations, Split
 from isuit.estimator import heldout
-from isuit.estimator.heldout import TEST_SHARE, score
+from isuit.estimator.heldout import TEST_SHARE
 
 from .cohorts import observations, of_rows
 
@@ -110,23 +113,37 @@ def test_riders_with_the_same_metrics_are_not_split_alike() -> None:
     assert kept_back[:, 1:].any(axis=0).all()
 
 
-def brute_score(own: FloatArray, single: FloatArray, y: IntArray) -> float:
-    return 1 - float(np.mean((own - y) ** 2) / np.mean((single - y) ** 2))
+@pytest.mark.parametrize("kept", [heldout.of_new_riders, heldout.of_new_sites])
+@settings(max_examples=40, deadline=None)
+@given(rows=rows_of, seed=st.integers(0, 9))
+def test_new_riders_and_sites_are_whole_and_chosen_by_their_conditions(
+    kept: Callable[[Observations], NDArray[np.bool_]], rows: list[tuple[int, int, int, int, int]], seed: int
+) -> None:
+    data = cohort(rows, distinct=True)
+    assert data.site is not None
+    kept_back = kept(data)
+    code = data.rider if kept is heldout.of_new_riders else data.site
+    present = np.unique(code)
+    chosen = np.unique(code[kept_back])
+    assert chosen.size == round(TEST_SHARE * present.size)
+    assert np.array_equal(kept_back, np.isin(code, chosen))
+    generator = np.random.default_rng(seed)
+    order = generator.permutation(len(data))
+    assert np.array_equal(kept(of_rows(data, order)), kept_back[order])
+    relabelled = observations(
+        generator.permutation(len(data.riders))[data.rider],
+        data.metric,
+        1 - data.outcome,
+        generator.permutation(len(data.sites))[data.site],
+        data.observed_at,
+    )
+    assert np.array_equal(kept(relabelled), kept_back)
 
 
-def test_score_and_its_clustered_standard_error() -> None:
-    """The standard error against a bootstrap over riders."""
-    generator = np.random.default_rng(4)
-    rider = np.repeat(np.arange(60), 6)
-    p = np.clip(0.5 + np.repeat(generator.normal(0, 0.25, 60), 6), 0.02, 0.98)
-    y = (generator.random(360) < p).astype(np.int64)
-    found = score(p, np.full(360, 0.5), y, rider, "rider")
-    assert found.brier_skill == pytest.approx(brute_score(p, np.full(360, 0.5), y))
-    assert found.brier == pytest.approx(np.mean((p - y) ** 2))
-    assert found.brier_single_curve == pytest.approx(0.25)
-    assert (found.outcomes, found.split) == (360, "rider")
-    drawn = []
-    for _ in range(600):
-        chosen = (generator.integers(0, 60, 60)[:, None] * 6 + np.arange(6)).ravel()
-        drawn.append(brute_score(p[chosen], np.full(360, 0.5), y[chosen]))
-    assert found.brier_skill_se == pytest.approx(np.std(drawn), rel=0.15)
+def test_rows_without_a_site_are_at_no_new_site() -> None:
+    site = np.arange(60) % 6 - 1
+    for first in range(20):  # one set of metrics may spare them by chance
+        data = observations(np.arange(60) % 6, first + np.arange(60.0), np.zeros(60), site)
+        kept_back = heldout.of_new_sites(data)
+        assert kept_back.sum() == 10
+        assert not kept_back[site == -1].any()

@@ -42,7 +42,7 @@ def test_skill_sd_adds_the_uncertainty_of_the_parameters(reference_fit: LatentFi
     def means(at: np.ndarray) -> np.ndarray:
         a, coefficients, population = split(problem, at)
         curve = problem.curve.at(a, coefficients)
-        nodes = likelihood.locate(a, curve.value, population, np.zeros(80), 30)
+        nodes = likelihood.place(a, curve.value, population)
         return likelihood.evaluate(a, curve, population, nodes).posterior.mean
 
     slope = np.array([(means(phi + s) - means(phi - s)) / 2e-5 for s in 1e-5 * np.eye(phi.size)])
@@ -56,11 +56,10 @@ def test_predictions_are_integrated_and_not_plugged_in(reference_fit: LatentFit,
     predicted = reference_fit.predict(rider, metric, np.full(3, -1))
     posterior = reference_fit.solution.at.posterior
     f = reference_fit.log_odds(metric, -1)
-    by_hand = [
-        float(posterior.weight[r] @ expit(reference_fit.discrimination * posterior.theta[r] - x))
-        for r, x in zip(rider, f, strict=True)
-    ]
-    assert predicted == pytest.approx(by_hand)
+    for r, x, value in zip(rider, f, predicted, strict=True):
+        (part,) = (part for part in posterior.parts if r in part.block.riders)
+        weight = part.weight[part.block.riders.tolist().index(r)]
+        assert value == pytest.approx(float(weight @ expit(reference_fit.discrimination * part.theta - x)))
     plugged = expit(reference_fit.discrimination * posterior.mean[rider] - f)
     assert np.max(np.abs(predicted - plugged)) > 1e-3
 

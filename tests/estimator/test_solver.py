@@ -20,7 +20,7 @@ def test_the_gradient_vanishes_on_fresh_nodes(reference_fit: LatentFit) -> None:
     found, problem = reference_fit.solution, reference_fit.problem
     a, coefficients, population = split(problem, found.phi)
     curve = problem.curve.at(a, coefficients)
-    nodes = problem.likelihood.locate(a, curve.value, population, np.zeros(80), 30)
+    nodes = problem.likelihood.place(a, curve.value, population)
     at = problem.likelihood.evaluate(a, curve, population, nodes)
     gradient = at.gradient - precisions(found.rho, problem.groups) * found.phi
     assert np.sqrt(gradient @ found.covariance @ gradient) < 1e-5
@@ -32,7 +32,7 @@ def test_every_start_ends_at_the_same_maximum(reference_fit: LatentFit, start: f
     """Plain EM in these coordinates stands at 2.02 or 2.56 on heavy riders, by where it started."""
     phi = reference_fit.solution.phi.copy()
     phi[0], phi[1:] = start, phi[1:] * 0.3
-    begin = State(phi, np.array([3.0]), np.zeros(80))
+    begin = State(phi, np.array([3.0]))
     found = solve(reference_fit.problem, begin)
     error = found.phi - reference_fit.solution.phi
     assert found.discrimination == pytest.approx(reference_fit.solution.discrimination, abs=1e-4)
@@ -46,7 +46,7 @@ def test_the_maximum_is_one(reference_fit: LatentFit) -> None:
     def value(phi: np.ndarray) -> float:
         a, coefficients, population = split(problem, phi)
         curve = problem.curve.at(a, coefficients)
-        nodes = problem.likelihood.locate(a, curve.value, population, found.nodes.centre, 5)
+        nodes = problem.likelihood.place(a, curve.value, population)
         at = problem.likelihood.evaluate(a, curve, population, nodes)
         return solver.penalised(problem, phi, found.rho, at.log_likelihood)
 
@@ -75,13 +75,13 @@ def test_discrimination_of_zero_is_a_verdict_and_not_convergence() -> None:
     there = latent_fit(draw(Truth(), 11)[0])
     phi = there.solution.phi.copy()
     phi[0] = 0.05
-    found_again = solve(there.problem, State(phi, there.solution.rho, np.zeros(80)))
+    found_again = solve(there.problem, State(phi, there.solution.rho))
     assert found_again.discrimination == pytest.approx(there.discrimination, abs=1e-4)
 
 
 def test_progress_runs_to_its_end(reference_fit: LatentFit) -> None:
     told: list[float] = []
-    begin = State(reference_fit.solution.phi * 0.9, reference_fit.solution.rho, np.zeros(80))
+    begin = State(reference_fit.solution.phi * 0.9, reference_fit.solution.rho)
     solve(reference_fit.problem, begin, lambda _, share: told.append(share))
     assert told[0] < 0.5
     assert told[-1] == 1.0

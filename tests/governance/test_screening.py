@@ -8,7 +8,7 @@ from typing import Any
 import h3
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from isuit.domain import FitConfig
@@ -95,6 +95,7 @@ def test_a_cell_around_a_pole_spans_all_longitudes(pole: float) -> None:
 
 @settings(max_examples=200, deadline=None)
 @given(low=st.floats(-1e4, 1e4), span=st.floats(1e-3, 1e4))
+@example(low=-5e-324, span=12.0)
 def test_bins_are_round_and_cover_what_k_riders_reach(low: float, span: float) -> None:
     rider = np.repeat(np.arange(12), 2)
     metric = np.tile([low, low + span], 12)

@@ -8,6 +8,7 @@ import pytest
 
 from isuit.errors import InputError
 from isuit.pages import page
+from isuit.published import Diagnostics
 from isuit.service.history import fits, show
 from isuit.service.reports import page_data, report
 from isuit.service.stores import open_store
@@ -40,9 +41,10 @@ def test_curves_are_the_recorded_ones(full_store: Path) -> None:
 
 def test_calibration_is_shown_where_the_record_has_it(full_store: Path) -> None:
     shown = show(full_store, fits(full_store)[0].fit_id)
-    assert page_data(shown.model_copy(update={"diagnostics": {}}))["calibration"] is None
+    assert page_data(shown.model_copy(update={"diagnostics": Diagnostics()}))["calibration"] is None
     groups = [{"predicted": 0.2, "observed": 0.3, "outcomes": 9}, {"predicted": 0.6, "observed": 0.5, "outcomes": 8}]
-    calibrated = page_data(shown.model_copy(update={"diagnostics": {"calibration": groups}}))["calibration"]
+    recorded = Diagnostics.model_validate({"calibration": groups})
+    calibrated = page_data(shown.model_copy(update={"diagnostics": recorded}))["calibration"]
     assert calibrated == {"predicted": [0.2, 0.6], "observed": [0.3, 0.5], "outcomes": [9, 8]}
 
 

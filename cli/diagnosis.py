@@ -1,0 +1,131 @@
+"""What a fit says about itself, for a person to read; docs/explanation/diagnostics.md explains each number."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from isuit.published import FitDetail
+    from isuit.published_diagnostics import Diagnostics, Intervals, Scores, ScoresOfAll
+
+_WIDTH = 100
+
+
+def print_diagnostics(shown: FitDetail) -> None:
+    """Print all there is, in the order in which one would ask."""
+    found = shown.diagnostics
+    if found.estimand:
+        _say("estimand", found.estimand)
+    _print_fit(found)
+    _print_exposure(found)
+    if found.scores is not None:
+        _print_scores(found.scores, "" if shown.fit.held_out is None else shown.fit.held_out.split)
+    _print_tables(found)
+
+
+def _say(name: str, sentence: str) -> None:
+    from textwrap import fill
+
+    print(fill(sentence, _WIDTH, initial_indent=f"{name:<13}", subsequent_indent=" " * 13, break_long_words=False))
+
+
+def _print_fit(found: Diagnostics) -> None:
+    if found.outside_core is not None:
+        outside = found.outside_core
+        _say("outside core", f"{outside.riders:.1%} of riders, {outside.outcomes:.1%} of outcomes")
+    if found.convergence is not None:
+        ended = found.convergence
+        freedom = found.effective_degrees_of_freedom
+        told = "" if freedom is None else f"; {freedom:.1f} effective degrees of freedom"
+        _say("convergence", f"gradient {ended.gradient_norm:.1e} standard errors after {ended.steps} steps{told}")
+    if found.minimum is not None:
+        least = found.minimum
+        told = "no certain location: the curve is monotone or flat as far as the data show"
+        if least.location is not None and least.lower is not None and least.upper is not None:
+            told = f"at {least.location:.4g} (95 %: {least.lower:.4g} to {least.upper:.4g})"
+        _say("least", f"difficulty {told}")
+    if found.marginal_reliability is not None:
+        _say("reliability", f"{found.marginal_reliability:.2f} of the variance of skill is told by the outcomes")
+    if found.incomparable_sites:
+        _say("sites", f"{len(found.incomparable_sites)} cannot be compared: " + ", ".join(found.incomparable_sites))
+
+
+def _print_exposure(found: Diagnostics) -> None:
+    if found.exposure is not None:
+        correlation = found.exposure.correlation_of_mean_metric_with_skill
+        told = "not defined" if correlation is None else f"{correlation:+.2f}"
+        _say("exposure", f"correlation of a rider's mean metric with their skill {told}")
+    if found.marginal is not None:
+        both = found.marginal
+        verdict = "they agree" if both.matches else "they differ"
+        where = "" if both.at_metric is None else f" at {both.at_metric:.4g}"
+        mean = "" if both.mean_difference is None else f", on average {both.mean_difference:+.3f}"
+        largest = both.largest_difference if both.signed_difference is None else both.signed_difference
+        _say(
+            "",
+            f"those who go out (single curve, over outcomes) minus the population (skill integrated out, over riders): "
+            f"at most {largest:+.3f}{where}{mean}; tolerance {both.tolerance:.3f}, {verdict}",
+        )
+    if found.exposure is None:
+        return
+    if found.exposure.sentence:
+        _say("", found.exposure.sentence)
+    past = found.exposure.past_outcomes
+    if past is not None:
+        if past.correlation is not None:
+            told = f"{past.correlation:+.3f} over {past.pairs} pairs"
+            _say("", f"correlation of the next metric with the surprise of the last outcome {told}")
+        _say("", past.limit if past.sentence is None else f"{past.limit} {past.sentence}")
+
+
+def _print_scores(scores: ScoresOfAll, split: str) -> None:
+    kinds = (
+        ("held out", f"known riders, split by {split}", scores.held_out),
+        ("new riders", "the refit never saw them", scores.new_riders),
+        ("new sites", "known riders where the refit never saw anybody", scores.new_sites),
+    )
+    for name, who, found in kinds:
+        if found is not None:
+            _print_score(name, who, found)
+        elif reason := scores.left_out.get("new_riders" if name == "new riders" else "new_sites"):
+            _say(name, f"not scored: {reason}")
+
+
+def _print_score(name: str, who: str, found: Scores) -> None:
+    at = "" if found.sites is None else f" at {found.sites} {'site' if found.sites == 1 else 'sites'}"
+    _say(name, f"{found.outcomes} outcomes of {found.riders} riders{at}; {who}")
+    by = [("95 % by rider", found.intervals.rider), ("95 % by day and site", found.intervals.day_and_site)]
+    shown = [(title, interval) for title, interval in by if interval is not None]
+    titles = "".join(f"  {f'{title} ({interval.clusters})':<29}" for title, interval in shown)
+    print(f"{'':<13}{'':<14}{'latent':>9}{'single':>9}{'':>16}{titles}".rstrip())
+    rows = (
+        ("Brier score", found.brier, found.brier_single_curve, f"skill {found.brier_skill:+.4f}", "brier_skill"),
+        (
+            *("log score", found.log_score, found.log_score_single_curve),
+            *(f"gain {found.log_score_gain:+.4f}", "log_score_gain"),
+        ),
+    )
+    for label, latent, single, difference, key in rows:
+        ends = "".join(f"  {_ends(interval, key):<29}" for _, interval in shown)
+        print(f"{'':<13}{label:<14}{latent:>9.4f}{single:>9.4f}{difference:>16}{ends}".rstrip())
+    for part in ("reliability", "resolution", "uncertainty", "within_groups"):
+        own, single = (getattr(side, part) for side in (found.parts.latent, found.parts.single_curve))
+        sign = "-" if part == "resolution" else "+"
+        print(f"{'':<13}{sign} {part.replace('_', ' '):<13}{own:>8.4f}{single:>9.4f}")
+
+
+def _ends(interval: Intervals, key: str) -> str:
+    lower, upper = getattr(interval, key)
+    return f"{lower:+.4f} to {upper:+.4f}"
+
+
+def _print_tables(found: Diagnostics) -> None:
+    if found.calibration:
+        print(f"{'calibration':<13}{'outcomes':>9}{'predicted':>11}{'observed':>10}   of held-out outcomes")
+        for group in found.calibration:
+            print(f"{'':<13}{group.outcomes:>9}{group.predicted:>11.3f}{group.observed:>10.3f}")
+    if found.item_fit:
+        print(f"{'item fit':<13}{'metric':>21}{'outcomes':>10}{'observed':>10}{'expected':>10}   successes")
+        for band in found.item_fit:
+            metric = f"{band.lower:.4g} to {band.upper:.4g}"
+            print(f"{'':<13}{metric:>21}{band.outcomes:>10.0f}{band.observed:>10.0f}{band.expected:>10.1f}")
