@@ -82,8 +82,8 @@ def _print_exposure(found: Diagnostics) -> None:
 def _print_scores(scores: ScoresOfAll, split: str) -> None:
     kinds = (
         ("held out", f"known riders, split by {split}", scores.held_out),
-        ("new riders", "riders the refit never saw", scores.new_riders),
-        ("new sites", "sites the refit never saw", scores.new_sites),
+        ("new riders", "the refit never saw them", scores.new_riders),
+        ("new sites", "known riders where the refit never saw anybody", scores.new_sites),
     )
     for name, who, found in kinds:
         if found is not None:
@@ -93,8 +93,8 @@ def _print_scores(scores: ScoresOfAll, split: str) -> None:
 
 
 def _print_score(name: str, who: str, found: Scores) -> None:
-    of = f"{found.riders} riders" if found.sites is None else f"{found.riders} riders at {found.sites} sites"
-    _say(name, f"{found.outcomes} outcomes of {of}; {who}")
+    at = "" if found.sites is None else f" at {found.sites} {'site' if found.sites == 1 else 'sites'}"
+    _say(name, f"{found.outcomes} outcomes of {found.riders} riders{at}; {who}")
     by = [("95 % by rider", found.intervals.rider), ("95 % by day and site", found.intervals.day_and_site)]
     shown = [(title, interval) for title, interval in by if interval is not None]
     titles = "".join(f"  {f'{title} ({interval.clusters})':<29}" for title, interval in shown)

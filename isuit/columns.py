@@ -19,6 +19,7 @@ from isuit.errors import InputError
 
 IN_MEMORY_BYTES = 1 << 27  # of one column: as many metrics as ingest sorts in memory
 SLICE_ROWS = 1 << 17  # a slice's columns and what is computed from them stay in a processor's cache
+DESIGN_ROWS = 1 << 14  # of rows that become a row of some twenty functions each
 
 
 class Column:

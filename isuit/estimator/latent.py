@@ -115,7 +115,7 @@ class LatentFit:
         """Posterior-predictive probability of success: integrated over each rider's posterior, not plugged in."""
         a, coefficients, _ = split(self.problem, self.solution.phi)
         f = np.empty(metric.size)
-        for part in columns.slices(metric.size):
+        for part in columns.slices(metric.size, columns.DESIGN_ROWS):
             f[part] = self.space.design(metric[part], site[part], a).apply(coefficients)
         return self.solution.at.posterior.expect(rider, a, f)
 

@@ -50,7 +50,7 @@ class Refit:
         def suitability(part: slice) -> FloatArray:
             return self.single.suitability(self.space.design(test.metric[part], site[part], 0.0))
 
-        return np.concatenate([np.zeros(0), *map(suitability, columns.slices(len(test)))])
+        return np.concatenate([np.zeros(0), *map(suitability, columns.slices(len(test), columns.DESIGN_ROWS))])
 
 
 # Fits the rows of a mask and only the riders who have any there, under a name of its own in the progress.

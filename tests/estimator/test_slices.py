@@ -12,7 +12,7 @@ import pytest
 
 from isuit import columns
 from isuit.domain import Estimate, FitConfig, Observations, Split
-from isuit.estimator import fit, heldout, order
+from isuit.estimator import fit, heldout, order, predict_held_out
 from isuit.estimator.basis import spline_for
 from isuit.estimator.counts import Counts, count
 from isuit.estimator.gate import incidence
@@ -73,6 +73,8 @@ def test_of_very_many_rows_those_of_some_riders_are_kept_back(
     assert np.array_equal(some, whole & chosen), "a rider is kept back as ever, or not at all"
     other, moved = shuffled(rows)
     assert np.array_equal(heldout.test_rows(other, split), some[moved])
+    slices_of(monkeypatch, 50)
+    assert np.array_equal(heldout.test_rows(rows, split), some)
 
 
 def test_numbers_that_agree_in_their_leading_bits(rows: Observations, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,6 +135,15 @@ def test_a_cell_is_found_as_by_bisection(monkeypatch: pytest.MonkeyPatch) -> Non
         monkeypatch.setattr(type(spline), "unit", lambda self, metric: metric)
         assert np.array_equal(cells.place(unit)[0], expected)
         monkeypatch.undo()
+
+
+def test_predictions_know_nothing_of_what_is_kept_back(reference: Observations) -> None:
+    kept_back = heldout.test_rows(reference, "rider")
+    other = replace(reference, outcome=np.where(kept_back, 1 - reference.outcome, reference.outcome))
+    first, second = (predict_held_out(data, FitConfig(), kept_back) for data in (reference, other))
+    for own, changed in zip(first, second, strict=True):
+        assert own.size == kept_back.sum()
+        assert own.tobytes() == changed.tobytes()
 
 
 def test_bins_and_knots(rows: Observations, monkeypatch: pytest.MonkeyPatch) -> None:
