@@ -83,6 +83,14 @@ def rider_slices(rider: NDArray[np.integer[Any]], of_rows: int | None = None) ->
         start = end
 
 
+def counted(code: NDArray[np.integer[Any]], codes: int, chosen: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
+    """How often each code occurs, in the chosen rows; `bincount` of a whole column would convert it as a whole."""
+    total = np.zeros(codes, np.int64)
+    for part in slices(code.size):
+        total += np.bincount(code[part] if chosen is None else code[part][chosen[part]], minlength=codes)
+    return total
+
+
 def is_sorted(column: NDArray[Any]) -> bool:
     """Whether no element is smaller than the one before it."""
     for part in slices(column.size):

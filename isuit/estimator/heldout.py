@@ -157,17 +157,17 @@ def of_new_riders(data: Observations) -> NDArray[np.bool_]:
 def of_new_sites(data: Observations) -> NDArray[np.bool_]:
     """All rows at a fifth of the sites; rows without a site stay."""
     assert data.site is not None
-    place = data.site.astype(np.int64) + 1
-    order = _in_fixed_order(data, place, len(data.sites) + 1)
-    return _all_of_some(place, order[order > 0])
+    order = _in_fixed_order(data, data.site, len(data.sites))
+    return _all_of_some(data.site, order)
 
 
 def _all_of_some(code: CodeArray, order: IntArray) -> NDArray[np.bool_]:
     """All rows of the first fifth of these codes, or of fewer where that would be more rows than `MOST_ROWS`."""
-    sizes = np.bincount(code)
+    codes = int(order.max(initial=-1)) + 1
+    sizes = columns.counted(code, codes, code >= 0)
     chosen = order[: round(TEST_SHARE * order.size)]
     chosen = chosen[: max(1, int(np.searchsorted(np.cumsum(sizes[chosen]), MOST_ROWS, side="right")))]
-    kept_back = np.zeros(sizes.size, dtype=bool)
+    kept_back = np.zeros(codes + 1, dtype=bool)  # the last one is for rows without a site, whose code is -1
     kept_back[chosen] = True
     return np.asarray(kept_back[code])
 
@@ -181,6 +181,7 @@ def _in_fixed_order(data: Observations, code: CodeArray, codes: int) -> IntArray
     fingerprint = np.zeros(codes, dtype=np.uint64)
     for block in columns.slices(len(data)):
         time = None if data.observed_at is None else data.observed_at[block]
-        np.add.at(fingerprint, code[block], marks(data.metric[block], time))
-    present = np.flatnonzero(np.bincount(code, minlength=codes))
+        here = code[block] >= 0
+        np.add.at(fingerprint, code[block][here], marks(data.metric[block], time)[here])
+    present = np.flatnonzero(columns.counted(code, codes, code >= 0))
     return np.asarray(present[np.argsort(_mix(fingerprint[present]), kind="stable")])

@@ -93,7 +93,7 @@ def _new_sites(data: Observations, refit: Refitter) -> dict[str, Any]:
     if data.site is None or len(data.sites) < LEAST_SITES:
         raise _Untold(f"the cohort has fewer than {LEAST_SITES} sites")
     kept_back = heldout.of_new_sites(data)
-    known = np.bincount(data.rider[~kept_back], minlength=len(data.riders)) > 0
+    known = columns.counted(data.rider, len(data.riders), ~kept_back) > 0
     scored = kept_back & known[data.rider]
     if not scored.any():
         raise _Untold("no rider at the sites kept back was seen elsewhere")
