@@ -210,7 +210,7 @@ def _refit(
         prepared.space,
         single,
         config.exposure == "correlated",
-        None if full is None else full.solution,
+        full,
         None if progress is None else (lambda _, share: progress(stage, share)),
     )
     return newcomers.Refit(prepared.space, single, latent)

@@ -140,10 +140,13 @@ def fit_latent(
     space: CurveSpace,
     single: SingleCurve,
     correlated: bool = False,
-    start: Solution | None = None,
+    near: LatentFit | None = None,
     progress: Progress | None = None,
 ) -> LatentFit:
-    """Fit skill and difficulty, starting from the single curve or from another solution of the same problem."""
+    """Fit skill and difficulty, starting from the single curve.
+
+    Or from a fit of the whole cohort, near which the fit of a part must be; such a fit predicts and has no errors.
+    """
     items = ItemCurve.of(space, counts.item_metric, counts.item_site)
     used = int(items.plain.groups.max(initial=-1)) + 1
     population = population_design(counts, space.sites, space.spline, correlated, used, space.origin)
@@ -153,7 +156,7 @@ def fit_latent(
         np.concatenate([[-1], items.plain.groups, population.groups]),
         items.plain.size,
     )
-    if start is None:
+    if near is None:
         a = _first_discrimination(counts, items.plain.apply(single.coefficients) if space.anchor is None else None)
         # Averaging over skill flattens a logistic curve by about this factor, so the curve given skill is steeper.
         coefficients = single.coefficients * np.sqrt(1 + _FLATTENING * a * a)
@@ -162,8 +165,10 @@ def fit_latent(
         phi = np.concatenate([[a], coefficients, np.zeros(population.size)])
         begin = State(phi, rho)
     else:
-        begin = State(start.phi, start.rho)
-    solution = solve(problem, begin, progress)
+        assert near.solution.at.information is not None
+        share = float(counts.item_trials.sum() / near.problem.likelihood.counts.item_trials.sum())
+        begin = State(near.solution.phi, near.solution.rho, information=share * near.solution.at.information)
+    solution = solve(problem, begin, progress, certainty=near is None)
     return LatentFit(space, problem, solution, Units.of(population, solution.phi[1 + problem.curve_size :]))
 
 

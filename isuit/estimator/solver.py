@@ -71,6 +71,7 @@ class State:
     phi: FloatArray
     rho: FloatArray
     nodes: Nodes | None = None
+    information: FloatArray | None = None  # of a like problem, good enough for the first steps
 
 
 @dataclass(frozen=True)
@@ -95,11 +96,20 @@ def penalised(problem: Problem, phi: FloatArray, rho: FloatArray, log_likelihood
     return log_likelihood - 0.5 * float(precisions(rho, problem.groups) @ phi**2)
 
 
-def solve(problem: Problem, start: State, progress: Progress | None = None, tolerance: float = TOLERANCE) -> Solution:
-    """Newton steps to the maximum of the penalised marginal likelihood, smoothing chosen on the way."""
+def solve(
+    problem: Problem,
+    start: State,
+    progress: Progress | None = None,
+    tolerance: float = TOLERANCE,
+    certainty: bool = True,
+) -> Solution:
+    """Newton steps to the maximum of the penalised marginal likelihood, smoothing chosen on the way.
+
+    A fit that only predicts needs no `certainty`: it has no covariance then, or that of an earlier step.
+    """
     riders = problem.likelihood.counts.riders
-    information, own, moved = None, None, 0.0
-    if riders >= max(_FEW_RIDERS, _THINNING * start.phi.size):
+    information, own, moved = start.information, None, 0.0
+    if information is None and riders >= max(_FEW_RIDERS, _THINNING * start.phi.size):
         thin = slice(None, None, _THINNING)
         part = solve(problem.of_riders(thin), replace(start, nodes=None), tolerance=_CLOSE)
         if not part.no_skill:
@@ -132,7 +142,9 @@ def solve(problem: Problem, start: State, progress: Progress | None = None, tole
             first = max(first, norm)
             progress("fit", float(np.clip(np.log(first / max(norm, TOLERANCE)) / np.log(first / TOLERANCE), 0, 1)))
         if held and norm < tolerance:
-            return _solution(problem, state, at, own if moved < _NEAR else None, curve, norm, step)
+            if certainty and (own is None or moved > _NEAR):
+                own = _pass(problem, replace(state, nodes=at.nodes), information=True)[0]
+            return _solution(problem, state, at, own, curve, norm, step)
         # While the smoothing still moves, so does the maximum: a gradient that stays is no sign of an old information.
         if norm > _CONTRACTION * norm_before and (held or norm > 0.5):
             information = None
@@ -144,7 +156,7 @@ def solve(problem: Problem, start: State, progress: Progress | None = None, tole
         state = _advance(problem, replace(state, nodes=at.nodes), move, at, check=norm > _LONG_STEP)
         if state.phi[0] < NO_SKILL:
             return _no_skill(problem, state, step)
-        if norm > _LONG_STEP or (own is None and norm < _CLOSE):
+        if norm > _LONG_STEP or (certainty and own is None and norm < _CLOSE):
             information = None
     raise EstimationError(
         f"The fit did not reach its gradient tolerance of {TOLERANCE:.0e} standard errors in {_MOST_STEPS} steps (it "
@@ -234,14 +246,11 @@ def _advance(problem: Problem, state: State, move: FloatArray, at: Pass, check: 
 def _solution(
     problem: Problem, state: State, at: Pass, own: Pass | None, curve: Curve, norm: float, steps: int
 ) -> Solution:
-    """With the information of a pass so near to the maximum that it is the same there, or of one more pass."""
-    a, _, population = split(problem, state.phi)
+    """With the information of a pass so near to the maximum that it is the same there, if there was one."""
+    covariance = np.zeros((state.phi.size, state.phi.size))
     if own is not None:
         at = replace(at, information=own.information, slope=own.slope)
-    else:
-        at = problem.likelihood.evaluate(a, curve, population, at.nodes, information=True)
-    factor, _ = _factor(problem, _information(problem, state, at), state, at)
-    covariance = cholesky.inverse(factor)
+        covariance = cholesky.inverse(_factor(problem, _information(problem, state, at), state, at)[0])
     return Solution(state.phi, state.rho, at, curve, covariance, norm, steps, no_skill=False)
 
 
