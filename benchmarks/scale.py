@@ -31,6 +31,7 @@ from isuit.experiment.cohort import REFERENCE_SEED, Truth, draw
 SIZES = (10_000, 100_000, 1_000_000, 10_000_000)
 GROWTH_FROM = 100_000  # below, fixed costs hide how the rest grows
 CELLS = 480  # as many as isuit cuts the metric into
+WHOLE = "whole fit"  # with the gate, the held-out refit and all diagnostics
 FITTING = ("counting", "single curve", "latent fit", "standard errors", "skills")
 
 _T = TypeVar("_T")
@@ -99,7 +100,7 @@ def isuit_whole(path: Path, stages: Stages) -> None:
 
     with read_cohort(path) as cohort:
         data = cohort.observations()
-    stages.run("whole fit", lambda: fit(data))
+    stages.run(WHOLE, lambda: fit(data))
 
 
 PROGRAMS: dict[str, Callable[[Path, Stages], None]] = {
@@ -130,9 +131,9 @@ def measure(outcomes: int, per_rider: int, programs: list[str]) -> dict[str, Any
     return {"outcomes": outcomes, "riders": outcomes // per_rider, "file_megabytes": megabytes, "stages": stages}
 
 
-def growth(results: list[dict[str, Any]], seconds: Callable[[dict[str, Any]], float]) -> float | None:
-    """The exponent of growth: the slope of log CPU time over log outcomes."""
-    points = [(result["outcomes"], seconds(result)) for result in results if result["outcomes"] >= GROWTH_FROM]
+def growth(results: list[dict[str, Any]], figure: Callable[[dict[str, Any]], float]) -> float | None:
+    """The exponent of growth: the slope of the figure's log over log outcomes."""
+    points = [(result["outcomes"], figure(result)) for result in results if result["outcomes"] >= GROWTH_FROM]
     if len(points) < 2:
         return None
     size, spent = np.log(np.array(points)).T
@@ -143,13 +144,17 @@ def fitting(result: dict[str, Any]) -> float:
     return sum(result["stages"][name]["cpu_seconds"] for name in FITTING)
 
 
+def total(result: dict[str, Any]) -> float:
+    return float(result["stages"]["reading"]["cpu_seconds"]) + fitting(result)
+
+
 def table(results: list[dict[str, Any]]) -> str:
     """CPU seconds by stage and size, and the exponent of each."""
     rows: list[tuple[str, Callable[[dict[str, Any]], float]]] = [
         (name, lambda result, name=name: result["stages"][name]["cpu_seconds"])  # type: ignore[misc]
         for name in results[0]["stages"]
     ]
-    rows.append(("counting to skills", fitting))
+    rows += [("counting to skills", fitting), ("reading to skills", total)]
     sizes = " | ".join(f"{result['outcomes']:,}" for result in results)
     lines = [f"| CPU s | {sizes} | exponent |", "|---" * (len(results) + 2) + "|"]
     for name, seconds in rows:
@@ -159,9 +164,12 @@ def table(results: list[dict[str, Any]]) -> str:
     yardstick = [result["stages"]["DuckDB"]["cpu_seconds"] for result in results]
     ratios = [f"{fitting(result) / base:.1f}" for result, base in zip(results, yardstick, strict=True)]
     lines.append(f"| counting to skills / DuckDB | {' | '.join(ratios)} | |")
-    for name, last in (("DuckDB", "DuckDB"), ("reading", "reading"), ("reading to skills", "skills")):
-        cells = " | ".join(f"{result['stages'][last]['peak_megabytes']:.0f}" for result in results)
-        lines.append(f"| peak MB, {name} | {cells} | |")
+    for name, last in (("DuckDB", "DuckDB"), ("reading", "reading"), ("reading to skills", "skills"), (WHOLE, WHOLE)):
+        if last in results[0]["stages"]:
+            peaks = [result["stages"][last]["peak_megabytes"] for result in results]
+            exponent = growth(results, lambda result, last=last: result["stages"][last]["peak_megabytes"])  # type: ignore[misc]
+            cells = " | ".join(f"{peak:.0f}" for peak in peaks)
+            lines.append(f"| peak MB, {name} | {cells} | {'' if exponent is None else f'{exponent:.2f}'} |")
     return "\n".join(lines)
 
 

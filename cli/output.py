@@ -36,20 +36,42 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], plain: It
 
 @contextmanager
 def progress_bar(quiet: bool = False) -> Iterator[Callable[[str, float], None]]:
-    """A bar per stage on a terminal, nothing elsewhere; gives the function that long work reports to."""
+    """A bar per stage on a terminal, nothing elsewhere; gives the function that long work reports to.
+
+    A report is a step of the work, an iteration of the solver for one. A stage ends where the next one begins.
+    """
     if quiet or not sys.stderr.isatty():
         yield lambda stage, share: None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TaskProgressColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TextColumn("step {task.fields[steps]}"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
         stages: dict[str, Any] = {}
+        steps: dict[str, int] = {}
 
         def report(stage: str, share: float) -> None:
             if stage not in stages:
-                stages[stage] = bars.add_task(stage, total=1.0)
-            bars.update(stages[stage], completed=share)
+                for earlier in stages.values():
+                    bars.update(earlier, completed=1.0)
+                stages[stage] = bars.add_task(stage, total=1.0, steps=0)
+            steps[stage] = steps.get(stage, 0) + (share > 0)
+            bars.update(stages[stage], completed=share, steps=steps[stage])
 
         yield report

@@ -6,15 +6,19 @@ Nothing here computes or stores. `Observations` is what an estimator reads, `Fit
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field, replace
 from datetime import date
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from isuit.columns import rider_slices
+
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+CodeArray = NDArray[np.integer[Any]]  # as narrow as its values allow: widen it before multiplying
 
 FitKind = Literal["latent", "single-curve"]
 GateReading = Literal["strict", "core"]
@@ -30,19 +34,35 @@ class Observations:
     """Outcomes as columns: codes into `riders` and `sites`, both sorted, so that no result depends on labels' order.
 
     `site` is None when no outcome has a site; otherwise a code, or -1 for an outcome without one.
-    `observed_at` is in microseconds since 1970 UTC, `NO_TIME` where there is none.
+    `observed_at` is in microseconds since 1970 UTC, `NO_TIME` where there is none. Columns may be maps of files,
+    because a cohort may be larger than memory: what passes over all rows takes them slice by slice.
     """
 
     riders: tuple[str, ...]
-    rider: IntArray
+    rider: CodeArray
     metric: FloatArray
-    outcome: IntArray
+    outcome: CodeArray
     sites: tuple[str, ...] = ()
-    site: IntArray | None = None
+    site: CodeArray | None = None
     observed_at: IntArray | None = None
 
     def __len__(self) -> int:
         return int(self.rider.size)
+
+    def slices(self) -> Iterator[slice]:
+        """Slices that divide no rider's rows; one for all where rows are not sorted by rider, as a cohort's are."""
+        return rider_slices(self.rider)
+
+    def rows(self, chosen: slice | NDArray[np.bool_] | IntArray) -> Observations:
+        """These rows alone, of the same riders and sites."""
+        return replace(
+            self,
+            rider=self.rider[chosen],
+            metric=self.metric[chosen],
+            outcome=self.outcome[chosen],
+            site=None if self.site is None else self.site[chosen],
+            observed_at=None if self.observed_at is None else self.observed_at[chosen],
+        )
 
 
 @dataclass(frozen=True)

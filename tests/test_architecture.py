@@ -12,7 +12,7 @@ ALLOWED = {
     "audit": {"audit", "store", "estimator"},
     "governance": {"governance", "audit", "store", "estimator"},
 }
-BASE = {"domain", "canonical", "errors", "ingest", "pages", "published", "schemas"}
+BASE = {"domain", "columns", "canonical", "errors", "ingest", "pages", "published", "schemas"}
 
 
 def own_imports(path: Path) -> set[str]:

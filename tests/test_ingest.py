@@ -324,7 +324,8 @@ def test_observations(in_memory_rows: int) -> None:
     assert observations.observed_at is not None
     assert observations.observed_at[0] == NO_TIME
     assert observations.observed_at[5] == 1_714_651_200_000_000
-    assert {observations.rider.dtype, observations.site.dtype, observations.outcome.dtype} == {np.dtype(np.int64)}
+    narrow = [observations.rider.dtype, observations.site.dtype, observations.outcome.dtype]
+    assert narrow == [np.int32, np.int32, np.int8]
 
 
 def test_observations_without_sites_and_times() -> None:

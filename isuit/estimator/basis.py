@@ -16,6 +16,7 @@ from functools import cached_property
 import numpy as np
 from scipy.interpolate import BSpline
 
+from isuit import columns
 from isuit.domain import FloatArray
 
 from . import narrow
@@ -114,11 +115,14 @@ def spline_for(metric: FloatArray, intervals: int = INTERVALS, penalty_order: in
     lower, upper = float(metric.min()), float(metric.max())
     if lower == upper:
         return Spline(lower, upper, (), degree=0, penalty_order=0)
-    unit = (metric - lower) / (upper - lower)
-    counts = np.bincount(np.minimum((unit * _CDF_CELLS).astype(np.int64), _CDF_CELLS - 1), minlength=_CDF_CELLS)
+    counts = np.zeros(_CDF_CELLS, dtype=np.int64)
+    for part in columns.slices(metric.size):
+        unit = (metric[part] - lower) / (upper - lower)
+        cell = np.minimum((unit * _CDF_CELLS).astype(np.int64), _CDF_CELLS - 1)
+        counts += np.bincount(cell, minlength=_CDF_CELLS)
     distinct = int(np.count_nonzero(counts))
     if distinct < 64:
-        distinct = int(np.unique(unit).size)
+        distinct = _distinct(metric, lower, upper)
     degree = min(DEGREE, distinct - 1)
     used = max(1, min(intervals, distinct - degree))
     cumulative = np.concatenate([[0.0], np.cumsum(counts)]) / metric.size
@@ -126,3 +130,11 @@ def spline_for(metric: FloatArray, intervals: int = INTERVALS, penalty_order: in
     blend = (edges + cumulative) / 2  # strictly increasing because the first part is
     inner = np.interp(np.linspace(0.0, 1.0, used + 1)[1:-1], blend, edges)
     return Spline(lower, upper, tuple(inner.tolist()), degree=degree, penalty_order=min(penalty_order, degree))
+
+
+def _distinct(metric: FloatArray, lower: float, upper: float) -> int:
+    """How many values differ on the unit interval."""
+    seen = np.zeros(0)
+    for part in columns.slices(metric.size):
+        seen = np.union1d(seen, (metric[part] - lower) / (upper - lower))
+    return int(seen.size)

@@ -11,15 +11,19 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from isuit.domain import FloatArray, IntArray
+from isuit import columns
+from isuit.columns import Column, rider_slices
+from isuit.domain import CodeArray, FloatArray, IntArray
 
 from .basis import Spline
 
 EXACT_ROWS = 5_000
 CELLS_PER_INTERVAL = 24
 _STEPS = 2**20
+_BUCKETS = 2**14  # equal parts of the range that find a metric's cell, five times as fast as bisection
 
 
 @dataclass(frozen=True)
@@ -68,47 +72,136 @@ def cell_edges(spline: Spline) -> FloatArray:
 
 
 def count(
-    rider: IntArray,
+    rider: CodeArray,
     metric: FloatArray,
-    outcome: IntArray,
+    outcome: CodeArray,
     spline: Spline,
     riders: int,
-    site: IntArray | None = None,
+    site: CodeArray | None = None,
     weight: FloatArray | None = None,
+    chosen: NDArray[np.bool_] | None = None,
 ) -> Counts:
-    """Count outcomes, each as one or as its weight. The result does not depend on the order of the rows.
+    """Count outcomes, each as one or as its weight, or only those chosen. The order of the rows does not matter.
 
     Weights must be whole multiples of a power of two, so that their sums are exact in any order.
     """
-    exact = rider.size <= EXACT_ROWS
-    if exact:
-        values, cell = np.unique(metric, return_inverse=True)
-        width = values.size
-    else:
-        edges = cell_edges(spline)
-        width = edges.size - 1
-        unit = spline.unit(metric)
-        cell = np.clip(np.searchsorted(edges, unit, side="right") - 1, 0, width - 1)
-    code = cell if site is None else (site + 1) * width + cell
-    places = 1 if site is None else int(site.max()) + 2
-    seen = np.bincount(code, minlength=width * places) > 0
+    rows = rider.size if chosen is None else int(np.count_nonzero(chosen))
+    cells: _Cells | _Values = _Cells(spline)
+    if rows <= EXACT_ROWS:
+        cells = _Values(metric if chosen is None else metric[chosen])
+    places = 1 if site is None else int(site.max(initial=-1)) + 2
+    code_trials, code_steps = np.zeros(cells.width * places, dtype=np.int64), np.zeros(cells.width * places)
+    entries = _Entries(riders, cells.width * places)
+    for part in rider_slices(rider):
+        own = part if chosen is None else part.start + np.flatnonzero(chosen[part])
+        cell, steps = cells.place(metric[own])
+        code = cell if site is None else (site[own].astype(np.int64) + 1) * cells.width + cell
+        np.add.at(code_trials, code, 1)
+        np.add.at(code_steps, code, steps)
+        entries.add(rider[own], code, outcome[own], None if weight is None else weight[own])
+    seen = code_trials > 0
     present = np.flatnonzero(seen)
-    item = (np.cumsum(seen) - 1)[code]
-    items = present.size
-    item_trials = np.bincount(item, minlength=items).astype(np.float64)
-    if exact:
-        item_metric = values[present % width]
-    else:
-        # The mean of a cell in whole steps of its width: sums of whole numbers are exact in any order of rows.
-        start, step = edges[:-1][present % width], np.diff(edges)[present % width] / _STEPS
-        steps = np.rint((unit - start[item]) / step[item])
-        mean = start + step * np.bincount(item, weights=steps, minlength=items) / item_trials
-        item_metric = spline.lower + (spline.upper - spline.lower) * mean
-    shape = (riders, items)
-    # Several outcomes of a rider at an item are summed, in whole numbers, hence exactly and in any order.
-    weight = np.ones(rider.size) if weight is None else weight
-    trials = csr_matrix((weight, (rider, item)), shape=shape)
-    successes = csr_matrix((weight * outcome, (rider, item)), shape=shape)
-    for matrix in (trials, successes):
-        matrix.sum_duplicates()
-    return Counts(trials, successes, item_metric, present // width - 1)
+    item_metric = cells.mean(present % cells.width, code_steps[present], code_trials[present])
+    trials, successes = entries.matrices(seen)
+    return Counts(trials, successes, item_metric, present // cells.width - 1)
+
+
+class _Values:
+    """Every distinct metric is a cell of its own."""
+
+    def __init__(self, metric: FloatArray) -> None:
+        self._values = np.unique(metric)
+        self.width = self._values.size
+
+    def place(self, metric: FloatArray) -> tuple[IntArray, FloatArray]:
+        return np.searchsorted(self._values, metric), np.zeros(metric.size)
+
+    def mean(self, cell: IntArray, steps: FloatArray, trials: IntArray) -> FloatArray:
+        return np.asarray(self._values[cell])
+
+
+class _Cells:
+    """The fine cells of a spline. A metric's place in its cell is told in whole steps: their sums are exact."""
+
+    def __init__(self, spline: Spline) -> None:
+        self._spline = spline
+        self._edges = cell_edges(spline)
+        self.width = self._edges.size - 1
+        self._start, self._step = self._edges[:-1], np.diff(self._edges) / _STEPS
+        # Of each bucket how many edges lie in lower ones; those in the bucket itself, mostly one or none, are compared.
+        inside = np.bincount((self._edges * _BUCKETS).astype(np.int64), minlength=_BUCKETS + 1)
+        self._below, self._most = np.cumsum(inside) - inside, int(inside.max())
+        self._next_edge = np.append(self._edges, np.inf)
+
+    def place(self, metric: FloatArray) -> tuple[IntArray, FloatArray]:
+        """The cell of each metric, and how many steps into it."""
+        unit = self._spline.unit(metric)
+        edges_up_to = self._below[(unit * _BUCKETS).astype(np.int64)]
+        for _ in range(self._most):
+            edges_up_to += unit >= self._next_edge[edges_up_to]
+        cell = np.minimum(edges_up_to, self.width) - 1  # the upper end is in the last cell
+        return cell, np.rint((unit - self._start[cell]) / self._step[cell])
+
+    def mean(self, cell: IntArray, steps: FloatArray, trials: IntArray) -> FloatArray:
+        """The mean metric of cells with so many trials and steps in all."""
+        mean = self._start[cell] + self._step[cell] * steps / trials
+        return np.asarray(self._spline.lower + (self._spline.upper - self._spline.lower) * mean)
+
+
+class _Entries:
+    """Sparse entries by rider and code, made slice by slice; a rider's rows are all in one slice."""
+
+    def __init__(self, riders: int, codes: int) -> None:
+        self._bits = max(1, codes - 1).bit_length()
+        self._of_rider = np.zeros(riders, dtype=np.int64)
+        self._code = Column(np.int32 if codes <= np.iinfo(np.int32).max else np.int64)
+        self._trials, self._successes = Column(np.float64), Column(np.float64)
+
+    def add(self, rider: CodeArray, code: IntArray, outcome: CodeArray, weight: FloatArray | None) -> None:
+        if not rider.size:
+            return
+        first = int(rider.min())
+        key = ((rider.astype(np.int64) - first) << self._bits) | code
+        key, trials, successes = _tallied(key, outcome) if weight is None else _summed(key, outcome, weight)
+        of_rider = np.bincount(key >> self._bits)
+        self._of_rider[first : first + of_rider.size] = of_rider
+        self._code.append(key & ((1 << self._bits) - 1))
+        self._trials.append(trials)
+        self._successes.append(successes)
+
+    def matrices(self, seen: NDArray[np.bool_]) -> tuple[csr_matrix, csr_matrix]:
+        """Trials and successes over the codes that occur. They share what says where their entries stand."""
+        code = self._code.array()
+        if not seen.all():
+            item, number = Column(np.int32), (np.cumsum(seen) - 1).astype(np.int32)
+            for part in columns.slices(code.size):
+                item.append(number[code[part]])
+            code = item.array()
+        ends = np.concatenate([[0], np.cumsum(self._of_rider)])
+        ends = ends.astype(np.int32) if code.size <= np.iinfo(np.int32).max else ends
+        shape = (self._of_rider.size, int(np.count_nonzero(seen)))
+        trials = csr_matrix((self._trials.array(), code, ends), shape=shape)
+        return trials, csr_matrix((self._successes.array(), trials.indices, trials.indptr), shape=shape)
+
+
+def _tallied(key: IntArray, outcome: CodeArray) -> tuple[IntArray, IntArray, IntArray]:
+    """The distinct keys in order, and how many rows and successes each has."""
+    key = (key << 1) | outcome  # so that sorting the keys alone brings the outcomes along
+    if int(key.max()) < 2**31:
+        key = key.astype(np.int32)  # sorts twice as fast
+    key.sort()
+    success, key = key & 1, key >> 1
+    start = _starts(key)
+    return key[start], np.diff(start, append=key.size), np.add.reduceat(success, start)
+
+
+def _summed(key: IntArray, outcome: CodeArray, weight: FloatArray) -> tuple[IntArray, FloatArray, FloatArray]:
+    """The same with weights."""
+    order = np.argsort(key)
+    key, weight = key[order], weight[order]
+    start = _starts(key)
+    return key[start], np.add.reduceat(weight, start), np.add.reduceat(weight * outcome[order], start)
+
+
+def _starts(key: IntArray) -> IntArray:
+    return np.flatnonzero(np.concatenate([[True], key[1:] != key[:-1]]))

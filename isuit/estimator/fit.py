@@ -12,6 +12,7 @@ from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import connected_components
 from scipy.special import chdtrc  # chi-square's tail; scipy.stats would take a second to import
 
+from isuit import columns
 from isuit.domain import (
     NO_TIME,
     DifficultyCurve,
@@ -36,7 +37,6 @@ from .population import largest_clientele, visits
 from .scoring import latent_parameters, single_parameters
 from .single_curve import SingleCurve, fit_single_curve
 from .solver import Progress
-from .subsets import rows
 
 ESTIMATOR_VERSION = "1"  # changes whenever the same cohort and configuration can give other numbers
 
@@ -92,18 +92,18 @@ def fit(data: Observations, config: FitConfig | None = None, progress: Progress 
 def _validate(data: Observations, config: FitConfig) -> None:
     if len(data) == 0:
         raise InputError("The cohort has no outcomes; give one with at least one row.")
-    if not np.isfinite(data.metric).all():
-        raise InputError("The metric has values that are not finite numbers; remove or correct them.")
-    if not np.isin(data.outcome, (0, 1)).all():
-        raise InputError("Outcomes must be 0 or 1; recode the others or remove them.")
     lower, upper = float(data.metric.min()), float(data.metric.max())
+    if not (np.isfinite(lower) and np.isfinite(upper)):  # one that is not a number is both
+        raise InputError("The metric has values that are not finite numbers; remove or correct them.")
+    if not all(np.isin(data.outcome[part], (0, 1)).all() for part in columns.slices(len(data))):
+        raise InputError("Outcomes must be 0 or 1; recode the others or remove them.")
     if max(-lower, upper) > _LARGEST_METRIC or 0 < upper - lower < 1 / _LARGEST_METRIC:
         raise InputError(
             f"The metric runs from {lower:.6g} to {upper:.6g}, too large or too fine a range to compute with; "
             "remove values that cannot be or give the metric in other units."
         )
     _validate_anchor(data, config)
-    if config.split != "rider" and (data.observed_at is None or bool(np.any(data.observed_at == NO_TIME))):
+    if config.split != "rider" and (data.observed_at is None or data.observed_at.min() == NO_TIME):
         raise InputError(f"--split {config.split} needs an observed_at for every outcome; use --split rider.")
 
 
@@ -116,20 +116,28 @@ def _validate_anchor(data: Observations, config: FitConfig) -> None:
         raise InputError("The anchor needs at least two points with finite values, in increasing order of the metric.")
     if np.any((suitability < 0) | (suitability > 1)):
         raise InputError("The anchor has a suitability outside 0 to 1; an expert's suitability is between them.")
-    given = np.clip(np.interp(data.metric, metric, suitability), *SUITABILITY_RANGE)
-    if data.metric.min() < data.metric.max() and given.min() == given.max():
+    parts = (np.interp(data.metric[part], metric, suitability) for part in columns.slices(len(data)))
+    given = [end for part in parts for end in np.clip([part.min(), part.max()], *SUITABILITY_RANGE)]
+    if data.metric.min() < data.metric.max() and min(given) == max(given):
         raise InputError(
             "The anchor is the same at every observed metric, so it gives the curve no shape; leave it out or give "
             "one that varies there."
         )
 
 
-def _prepare(data: Observations, config: FitConfig, spline: Spline, space: CurveSpace | None = None) -> _Prepared:
+def _prepare(
+    data: Observations,
+    config: FitConfig,
+    spline: Spline,
+    space: CurveSpace | None = None,
+    chosen: NDArray[np.bool_] | None = None,
+) -> _Prepared:
     sites = len(data.sites) if len(data.sites) > 1 else 0
     site = data.site if sites else None
-    counts = count(data.rider, data.metric, data.outcome, spline, len(data.riders), site)
+    counts = count(data.rider, data.metric, data.outcome, spline, len(data.riders), site, chosen=chosen)
     if space is None:
-        space = CurveSpace.for_outcomes(len(data), spline, sites, anchor_of(config.anchor))
+        outcomes = len(data) if chosen is None else int(np.count_nonzero(chosen))
+        space = CurveSpace.for_outcomes(outcomes, spline, sites, anchor_of(config.anchor))
         space = replace(space, origin=largest_clientele(counts, sites) if sites else None)
     return _Prepared(counts, space)
 
@@ -146,10 +154,12 @@ class _Predicted:
 def _held_out(data: Observations, config: FitConfig, full: LatentFit, progress: Progress | None) -> _Predicted:
     """Fit what is not kept back, and score what is. The space of curves is the same; smoothing is chosen anew."""
     kept_back = heldout.test_rows(data, config.split)
-    if not kept_back.any() or data.outcome[~kept_back].min() == data.outcome[~kept_back].max():
+    test = data.rows(kept_back)
+    successes = int(data.outcome.sum(dtype=np.int64)) - int(test.outcome.sum(dtype=np.int64))
+    if not len(test) or successes in (0, len(data) - len(test)):
         return _Predicted()
     predicted, baseline = _predict(data, config, kept_back, full, progress)
-    forecasts = scores.Forecasts.of(rows(data, kept_back), predicted, baseline)
+    forecasts = scores.Forecasts.of(test, predicted, baseline)
     return _Predicted(
         scores.held_out(forecasts, config.split),
         scores.of_forecasts(forecasts),
@@ -171,12 +181,11 @@ def _predict(
     full: LatentFit | None,
     progress: Progress | None,
 ) -> tuple[FloatArray, FloatArray]:
-    test = rows(data, kept_back)
     spline = spline_for(data.metric) if full is None else full.space.spline
     fitted = _refit(data, config, spline, full, progress, ~kept_back, "held out")
-    site = np.full(len(test), -1) if test.site is None or not fitted.space.sites else test.site
-    baseline = fitted.single.suitability(fitted.space.design(test.metric, site, 0.0))
-    return fitted.latent.predict(test.rider, test.metric, site), baseline
+    test = data.rows(kept_back)
+    site = newcomers.places(test, fitted.space)
+    return fitted.latent.predict(test.rider.astype(np.int64), test.metric, site), fitted.of_single(test, site)
 
 
 def _refit(
@@ -190,7 +199,7 @@ def _refit(
     present_only: bool = False,
 ) -> newcomers.Refit:
     """A fit of some of the outcomes, from the full solution where there is one; it reports under its own stage."""
-    prepared = _prepare(rows(data, chosen), config, spline, None if full is None else full.space)
+    prepared = _prepare(data, config, spline, None if full is None else full.space, chosen)
     if present_only:
         # Riders without an outcome here would count in the population's mixture.
         present = np.flatnonzero(prepared.counts.rider_trials)
@@ -347,7 +356,7 @@ def _comparable_sites(counts: Counts, sites: int) -> Any:
 def _skills(data: Observations, gate: Gate, graph: Incidence, latent: LatentFit) -> Skills:
     mean, sd = latent.skills()
     core = np.flatnonzero(gate.core)
-    outcomes = np.bincount(data.rider, minlength=len(data.riders))[core]
+    outcomes = graph.outcomes.sum(axis=1)[core]
     bins = graph.bins_of_rider[core]
     usable = (outcomes >= USABLE_OUTCOMES) & (bins >= USABLE_BINS) & (sd[core] <= USABLE_SD)
     return Skills(tuple(data.riders[r] for r in core.tolist()), mean[core], sd[core], outcomes, bins, usable)

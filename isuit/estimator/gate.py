@@ -14,7 +14,10 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import connected_components
 
-from isuit.domain import FitConfig, FloatArray, GateReport, IntArray
+from isuit.columns import rider_slices
+from isuit.domain import CodeArray, FitConfig, FloatArray, GateReport, IntArray
+
+from .order import order_statistics
 
 CORE_SHARE = 0.5
 
@@ -44,20 +47,22 @@ class Gate:
     core: NDArray[np.bool_]
 
 
-def incidence(rider: IntArray, metric: FloatArray, riders: int, bins: int) -> Incidence:
+def incidence(rider: CodeArray, metric: FloatArray, riders: int, bins: int) -> Incidence:
     """Equal-count bins of the metric; outcomes of one metric are never divided, so there can be fewer bins."""
     ranks = np.arange(1, bins) * metric.size // bins
-    edges = np.unique(np.partition(metric, ranks)[ranks]) if metric.size else np.zeros(0)
-    raw = np.searchsorted(edges, metric, side="right")
-    present, place = np.unique(raw, return_inverse=True)
-    outcomes = np.bincount(rider * present.size + place, minlength=riders * present.size)
-    order = np.argsort(place, kind="stable")
-    starts = np.searchsorted(place[order], np.arange(present.size))
-    return Incidence(
-        outcomes.reshape(riders, present.size),
-        np.minimum.reduceat(metric[order], starts),
-        np.maximum.reduceat(metric[order], starts),
-    )
+    edges = np.unique(order_statistics(metric, ranks)) if metric.size else np.zeros(0)
+    size = edges.size + 1
+    outcomes = np.zeros((riders, size), dtype=np.int64)
+    lower, upper = np.full(size, np.inf), np.full(size, -np.inf)
+    for part in rider_slices(rider):
+        first, after = int(rider[part].min()), int(rider[part].max()) + 1
+        place = np.searchsorted(edges, metric[part], side="right")
+        pair = (rider[part].astype(np.int64) - first) * size + place
+        outcomes[first:after] = np.bincount(pair, minlength=(after - first) * size).reshape(-1, size)
+        np.minimum.at(lower, place, metric[part])
+        np.maximum.at(upper, place, metric[part])
+    present = lower <= upper
+    return Incidence(outcomes[:, present], lower[present], upper[present])
 
 
 def check(graph: Incidence, config: FitConfig) -> Gate:

@@ -9,65 +9,114 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from isuit.domain import NO_TIME, FloatArray, IntArray, Observations, Split
+from isuit import columns
+from isuit.domain import NO_TIME, CodeArray, FloatArray, IntArray, Observations, Split
 
 TEST_SHARE = 0.2
-_BLOCK = 1_000_000  # rows hashed at a time
+MOST_ROWS = 1 << 21  # kept back; scores of so many outcomes are certain to the third decimal, and they stay in memory
 _DAY = 86_400_000_000  # microseconds
 
 
 def test_rows(data: Observations, split: Split) -> NDArray[np.bool_]:
-    """The rows to keep back: a fifth of each rider's units, the last ones for `time`, otherwise by a fixed hash."""
-    unit, first = _units(data, split)
-    unit_rider = data.rider[first]
+    """The rows to keep back: a fifth of each rider's units, the last ones for `time`, otherwise by a fixed hash.
+
+    Of a cohort so large that this were more than `MOST_ROWS`, the same of as large a share of its riders as gives that.
+    """
+    riders = MOST_ROWS / max(1.0, TEST_SHARE * len(data))
+    kept_back = np.zeros(len(data), dtype=bool)
+    for part in data.slices():
+        kept_back[part] = _of_riders(data.rows(part), split, riders)
+    return kept_back
+
+
+def _of_riders(data: Observations, split: Split, share: float) -> NDArray[np.bool_]:
+    """The same for rows that are all of their riders', of this share of the riders."""
+    order, first = _units(data, split)
+    own = marks(data.metric, data.observed_at)[order]
+    rider = data.rider[order]
+    rows_of_rider = np.flatnonzero(changes(rider))
+    # A fingerprint of the rider's rows, so that riders with the same metrics are not split alike.
+    fingerprint = np.add.reduceat(own, rows_of_rider)
+    # From here on by unit, and riders are counted from 0.
+    rider = (np.cumsum(changes(rider)) - 1)[first]
+    sizes = np.bincount(rider)
+    starts = np.cumsum(sizes) - sizes
+    # Units that agree in metric and time get different numbers by their place among the rider's units.
+    place = (np.arange(first.size) - starts[rider]).astype(np.uint64)
+    number = _mix(own[first] ^ _mix(fingerprint[rider] + place))
+    asked = np.rint(TEST_SHARE * sizes).astype(np.int64)
+    if share < 1.0:
+        asked[_mix(fingerprint) >= np.uint64(share * 2.0**64)] = 0
     if split == "time":
         assert data.observed_at is not None
-        rank_by = data.observed_at[first].astype(np.float64)
-        order = np.lexsort((_mixed(data, first), -rank_by, unit_rider))
+        kept_back = _first(
+            np.lexsort((number, -data.observed_at[order[first]].astype(np.float64), rider)), sizes, asked
+        )
     else:
-        order = np.lexsort((_mixed(data, first), unit_rider))
-    sizes = np.bincount(unit_rider, minlength=len(data.riders))
-    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
-    rank = np.empty(unit_rider.size, dtype=np.int64)
-    rank[order] = np.arange(unit_rider.size) - np.repeat(starts, sizes)
-    kept_back = rank < np.rint(TEST_SHARE * sizes)[unit_rider]
-    return np.asarray(kept_back[unit])
+        kept_back = _smallest(number, rider, sizes, asked)
+    rows = np.empty(len(data), dtype=bool)
+    rows[order] = np.repeat(kept_back, np.diff(first, append=len(data)))
+    return rows
 
 
 def _units(data: Observations, split: Split) -> tuple[IntArray, IntArray]:
-    """The unit of each row, and a first row of each unit, in an order that does not depend on the rows' order."""
+    """An order of the rows in which units stand together, whatever their order was, and each unit's first place in it.
+
+    The order of units is that of riders.
+    """
     time = data.observed_at if data.observed_at is not None else np.full(len(data), NO_TIME)
     site = data.site if data.site is not None else np.full(len(data), -1)
+    metric = data.metric.view(np.int64)
     if split == "rider":
-        order = np.lexsort((data.outcome, data.metric.view(np.int64), time, site, data.rider))
-        unit = np.empty(len(data), dtype=np.int64)
-        unit[order] = np.arange(len(data))
-        return unit, order
+        return _sorting(data.rider, site, time, metric, data.outcome), np.arange(len(data))
     day = np.where(time == NO_TIME, NO_TIME, time // _DAY)
     if split == "time":
         site = np.zeros_like(site)  # a day is one occasion wherever the rider went
-    order = np.lexsort((data.metric.view(np.int64), time, day, site, data.rider))
-    keys = np.stack([data.rider[order], site[order], day[order]])
-    new = np.concatenate([[True], (keys[:, 1:] != keys[:, :-1]).any(axis=0)])
-    unit = np.empty(len(data), dtype=np.int64)
-    unit[order] = np.cumsum(new) - 1
-    return unit, order[new]
+    order = _sorting(data.rider, site, day, time, metric)
+    return order, np.flatnonzero(changes(data.rider[order], site[order], day[order]))
 
 
-def _mixed(data: Observations, first: IntArray) -> NDArray[np.uint64]:
-    """A fixed pseudo-random number per unit, from the rider's own metrics and times; outcomes do not enter."""
-    metric = np.where(data.metric == 0.0, 0.0, data.metric).view(np.uint64)
-    time = np.zeros(len(data), dtype=np.uint64) if data.observed_at is None else data.observed_at.view(np.uint64)
-    own = _mix(metric ^ _mix(time))
-    # A fingerprint of the rider's rows, so that riders with the same metrics are not split alike.
-    fingerprint = np.zeros(len(data.riders), dtype=np.uint64)
-    np.add.at(fingerprint, data.rider, own)
-    # Rows that agree in metric and time get different numbers by their place among the rider's units.
-    rider = data.rider[first]
-    sizes = np.bincount(rider, minlength=len(data.riders))
-    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
-    place = (np.arange(first.size) - starts[rider]).astype(np.uint64)
-    return _mix(own[first] ^ _mix(fingerprint[rider] + place))
+def _sorting(*keys: CodeArray) -> IntArray:
+    """The order by these keys, the first one first. A cohort is read in an order that most often is this one."""
+    later = np.zeros(keys[0].size - 1, dtype=bool)  # than the row before
+    equal = ~later
+    for key in keys:
+        later |= equal & (key[1:] > key[:-1])
+        equal &= key[1:] == key[:-1]
+    if np.all(later | equal):
+        return np.arange(keys[0].size)
+    return np.lexsort(keys[::-1])
+
+
+def changes(*keys: CodeArray) -> NDArray[np.bool_]:
+    """Where a row differs from the one before; the first one does."""
+    changes = np.zeros(keys[0].size, dtype=bool)
+    changes[:1] = True
+    for key in keys:
+        changes[1:] |= key[1:] != key[:-1]
+    return changes
+
+
+def _first(order: IntArray, sizes: IntArray, asked: IntArray) -> NDArray[np.bool_]:
+    """Of units in this order, which goes from rider to rider, the first of each rider, as many as asked."""
+    starts = np.cumsum(sizes) - sizes
+    chosen = np.zeros(order.size, dtype=bool)
+    chosen[order] = np.arange(order.size) < np.repeat(starts + asked, sizes)
+    return chosen
+
+
+def _smallest(number: NDArray[np.uint64], rider: IntArray, sizes: IntArray, asked: IntArray) -> NDArray[np.bool_]:
+    """Of each rider the units with the smallest numbers, as many as asked."""
+    bits = np.uint64(max(1, int(sizes.size - 1).bit_length()))
+    # Rider and leading bits of the number in one key: sorting keys is many times as fast as sorting places by two.
+    key = (rider.astype(np.uint64) << (np.uint64(64) - bits)) | (number >> bits)
+    last = np.cumsum(sizes) - sizes + asked - 1
+    limit = np.sort(key)[np.maximum(last, 0)]
+    chosen = (key <= limit[rider]) & (asked > 0)[rider]
+    if np.count_nonzero(chosen) == asked.sum():
+        return np.asarray(chosen)
+    # Two numbers agree in their leading bits just where a rider's last one falls.
+    return _first(np.lexsort((number, rider)), sizes, asked)
 
 
 def _mix(value: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -80,7 +129,7 @@ def _mix(value: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def marks(metric: FloatArray, time: IntArray | None) -> NDArray[np.uint64]:
-    """A fixed hash of each row's metric and time."""
+    """A fixed pseudo-random number per row, from its metric and time; outcomes do not enter."""
     bits = np.where(metric == 0.0, 0.0, metric).view(np.uint64)
     return _mix(bits ^ _mix(np.zeros(1, dtype=np.uint64) if time is None else time.view(np.uint64)))
 
@@ -102,33 +151,37 @@ def riders_in_fixed_order(data: Observations) -> IntArray:
 
 def of_new_riders(data: Observations) -> NDArray[np.bool_]:
     """All rows of a fifth of the riders."""
-    order = riders_in_fixed_order(data)
-    kept_back = np.zeros(len(data.riders), dtype=bool)
-    kept_back[order[: round(TEST_SHARE * order.size)]] = True
-    return np.asarray(kept_back[data.rider])
+    return _all_of_some(data.rider, riders_in_fixed_order(data))
 
 
 def of_new_sites(data: Observations) -> NDArray[np.bool_]:
     """All rows at a fifth of the sites; rows without a site stay."""
     assert data.site is not None
-    place = data.site.astype(np.int64) + 1
-    order = _in_fixed_order(data, place, len(data.sites) + 1)
-    order = order[order > 0]
-    kept_back = np.zeros(len(data.sites) + 1, dtype=bool)
-    kept_back[order[: round(TEST_SHARE * order.size)]] = True
-    return np.asarray(kept_back[place])
+    order = _in_fixed_order(data, data.site, len(data.sites))
+    return _all_of_some(data.site, order)
 
 
-def _in_fixed_order(data: Observations, code: IntArray, codes: int) -> IntArray:
+def _all_of_some(code: CodeArray, order: IntArray) -> NDArray[np.bool_]:
+    """All rows of the first fifth of these codes, or of fewer where that would be more rows than `MOST_ROWS`."""
+    codes = int(order.max(initial=-1)) + 1
+    sizes = columns.counted(code, codes, code >= 0)
+    chosen = order[: round(TEST_SHARE * order.size)]
+    chosen = chosen[: max(1, int(np.searchsorted(np.cumsum(sizes[chosen]), MOST_ROWS, side="right")))]
+    kept_back = np.zeros(codes + 1, dtype=bool)  # the last one is for rows without a site, whose code is -1
+    kept_back[chosen] = True
+    return np.asarray(kept_back[code])
+
+
+def _in_fixed_order(data: Observations, code: CodeArray, codes: int) -> IntArray:
     """Codes that have rows in the order of a fixed hash of these.
 
     Riders who met the same conditions at the same times have the same hash; among them the order of labels decides,
     because outcomes must not.
     """
     fingerprint = np.zeros(codes, dtype=np.uint64)
-    for k in range(0, len(data), _BLOCK):
-        block = slice(k, k + _BLOCK)
+    for block in columns.slices(len(data)):
         time = None if data.observed_at is None else data.observed_at[block]
-        np.add.at(fingerprint, code[block], marks(data.metric[block], time))
-    present = np.flatnonzero(np.bincount(code, minlength=codes))
+        here = code[block] >= 0
+        np.add.at(fingerprint, code[block][here], marks(data.metric[block], time)[here])
+    present = np.flatnonzero(columns.counted(code, codes, code >= 0))
     return np.asarray(present[np.argsort(_mix(fingerprint[present]), kind="stable")])

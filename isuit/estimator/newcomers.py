@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 from scipy.linalg import LinAlgError
 
+from isuit import columns
 from isuit.domain import FloatArray, IntArray, Observations
 from isuit.errors import EstimationError
 
@@ -23,7 +24,6 @@ from .basis import Spline
 from .curves import CurveSpace
 from .latent import LatentFit
 from .single_curve import SingleCurve
-from .subsets import in_blocks, rows
 
 LEAST_SITES = 5
 RIDER_RULE = (
@@ -43,6 +43,14 @@ class Refit:
     space: CurveSpace
     single: SingleCurve
     latent: LatentFit
+
+    def of_single(self, test: Observations, site: IntArray) -> FloatArray:
+        """What the single curve predicts of these rows."""
+
+        def suitability(part: slice) -> FloatArray:
+            return self.single.suitability(self.space.design(test.metric[part], site[part], 0.0))
+
+        return np.concatenate([np.zeros(0), *map(suitability, columns.slices(len(test), columns.DESIGN_ROWS))])
 
 
 # Fits the rows of a mask and only the riders who have any there, under a name of its own in the progress.
@@ -75,9 +83,9 @@ class _Untold(Exception):
 
 def _new_riders(data: Observations, refit: Refitter) -> dict[str, Any]:
     kept_back = heldout.of_new_riders(data)
-    test, fitted = rows(data, kept_back), _fitted(data, kept_back, refit, "new riders")
-    site = _places(test, fitted.space)
-    forecasts = scores.Forecasts.of(test, marginals(fitted.latent, test.metric, site), _single(fitted, test, site))
+    test, fitted = data.rows(kept_back), _fitted(data, kept_back, refit, "new riders")
+    site = places(test, fitted.space)
+    forecasts = scores.Forecasts.of(test, marginals(fitted.latent, test.metric, site), fitted.of_single(test, site))
     return {"rule": RIDER_RULE} | scores.of_forecasts(forecasts)
 
 
@@ -85,15 +93,15 @@ def _new_sites(data: Observations, refit: Refitter) -> dict[str, Any]:
     if data.site is None or len(data.sites) < LEAST_SITES:
         raise _Untold(f"the cohort has fewer than {LEAST_SITES} sites")
     kept_back = heldout.of_new_sites(data)
-    known = np.bincount(data.rider[~kept_back], minlength=len(data.riders)) > 0
+    known = columns.counted(data.rider, len(data.riders), ~kept_back) > 0
     scored = kept_back & known[data.rider]
     if not scored.any():
         raise _Untold("no rider at the sites kept back was seen elsewhere")
     fitted = _fitted(data, kept_back, refit, "new sites")
-    test, rider = rows(data, scored), (np.cumsum(known) - 1)[data.rider[scored]]
+    test, rider = data.rows(scored), (np.cumsum(known) - 1)[data.rider[scored]]
     shared = np.full(len(test), -1)
     forecasts = scores.Forecasts.of(
-        test, in_blocks(fitted.latent.predict, rider, test.metric, shared), _single(fitted, test, shared)
+        test, fitted.latent.predict(rider, test.metric, shared), fitted.of_single(test, shared)
     )
     sites = int(np.unique(data.site[scored]).size)
     return {"rule": SITE_RULE, "sites": sites} | scores.of_forecasts(forecasts)
@@ -111,15 +119,8 @@ def _fitted(data: Observations, kept_back: NDArray[np.bool_], refit: Refitter, s
     return fitted
 
 
-def _places(test: Observations, space: CurveSpace) -> IntArray:
+def places(test: Observations, space: CurveSpace) -> IntArray:
     return np.full(len(test), -1) if test.site is None or not space.sites else test.site.astype(np.int64)
-
-
-def _single(fitted: Refit, test: Observations, site: IntArray) -> FloatArray:
-    def suitability(metric: FloatArray, at: IntArray) -> FloatArray:
-        return fitted.single.suitability(fitted.space.design(metric, at, 0.0))
-
-    return in_blocks(suitability, test.metric, site)
 
 
 def marginals(latent: LatentFit, metric: FloatArray, site: IntArray) -> FloatArray:

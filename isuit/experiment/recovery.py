@@ -8,7 +8,7 @@ import numpy as np
 from scipy.interpolate import CubicSpline
 from scipy.special import expit
 
-from isuit.domain import Estimate, FitConfig, FloatArray, IntArray, Observations
+from isuit.domain import CodeArray, Estimate, FitConfig, FloatArray, Observations
 from isuit.errors import EstimationError, InputError
 from isuit.estimator import fit, predict_held_out
 from isuit.estimator.solver import TOLERANCE, Progress
@@ -104,7 +104,7 @@ def published_comparison(data: Observations) -> float | None:
     return float(1 - np.sum((predicted - outcome) ** 2) / np.sum((baseline - outcome) ** 2))
 
 
-def _quadratic_logistic(metric: FloatArray, outcome: IntArray, at: FloatArray) -> FloatArray:
+def _quadratic_logistic(metric: FloatArray, outcome: CodeArray, at: FloatArray) -> FloatArray:
     """Logistic regression on 1, x, x^2 by Newton's method; the metric is centred and scaled, which changes nothing."""
     centre, scale = metric.mean(), max(float(metric.std()), 1e-12)
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from isuit import canonical
 from isuit.canonical import as_arrow, as_numpy
+from isuit.columns import SLICE_ROWS, Column
 from isuit.domain import NO_TIME, Observations
 from isuit.errors import InputError
 from isuit.ingest import values
@@ -26,6 +27,7 @@ from isuit.ingest.sorting import IN_MEMORY_ROWS, Outcomes, Ranks, Sorter
 from isuit.ingest.sources import WRONG_FIELDS, Source, Unreadable, open_file, open_object, paths_of
 from isuit.ingest.times import Defects, from_text, from_timestamps, zone_named
 
+Progress = Callable[[str, float], None]
 HASH_ROWS = 1 << 16  # per formatted slice: what a processor's cache holds is formatted fastest
 
 
@@ -57,10 +59,11 @@ class Cohort:
     'isuit-c1:...'
     """
 
-    def __init__(self, sorter: Sorter, riders: pa.Array, sites: pa.Array, rows: int) -> None:
+    def __init__(self, sorter: Sorter, riders: pa.Array, sites: pa.Array, rows: int, progress: Progress) -> None:
         self._sorter = sorter
         self._riders, self._sites = riders, sites  # sorted; a site's code is its place here plus one
-        self.cohort_hash, self.report = self._hashed(rows)
+        self._seen_riders, self._seen_sites = np.zeros(len(riders), bool), np.zeros(len(sites) + 1, bool)
+        self.cohort_hash, self.report = self._hashed(rows, progress)
 
     def __enter__(self) -> Cohort:
         return self
@@ -83,19 +86,29 @@ class Cohort:
         return canonical.chunks(self.report.outcomes, self.batches(HASH_ROWS))
 
     def observations(self) -> Observations:
-        """What an estimator reads: everything in memory, with codes into the sorted labels."""
-        parts = list(self._sorter.slices(1 << 20))
-        rider, site, observed_at, bits, outcome = (np.concatenate(column) for column in zip(*parts, strict=True))
-        rider, riders = _compact(rider, self._riders)
-        site, sites = _compact(site - 1, self._sites)
+        """What an estimator reads, with codes into the sorted labels that occur. Long columns are on disk, nameless."""
+        folder = self._sorter.temporary
+        rider, site = Column(np.int32, folder), Column(np.int32, folder)
+        metric, outcome, observed_at = Column(np.float64, folder), Column(np.int8, folder), Column(np.int64, folder)
+        rider_number, riders = _numbered(self._seen_riders, self._riders)
+        site_number, sites = _numbered(self._seen_sites[1:], self._sites)
+        site_number = np.append(np.int32(-1), site_number)
+        for outcomes in self._sorter.slices(SLICE_ROWS):
+            rider.append(rider_number[outcomes.rider])
+            metric.append(outcomes.bits.view(np.float64))
+            outcome.append(outcomes.outcome)
+            if sites:
+                site.append(site_number[outcomes.site])
+            if self.report.observed_from:
+                observed_at.append(outcomes.observed_at)
         return Observations(
             riders=riders,
-            rider=rider,
-            metric=bits.view(np.float64),
-            outcome=outcome.astype(np.int64),
+            rider=rider.array(),
+            metric=metric.array(),
+            outcome=outcome.array(),
             sites=sites,
-            site=site if sites else None,
-            observed_at=observed_at if self.report.observed_from else None,
+            site=site.array() if sites else None,
+            observed_at=observed_at.array() if self.report.observed_from else None,
         )
 
     def _batch(self, outcomes: Outcomes) -> pa.RecordBatch:
@@ -110,7 +123,7 @@ class Cohort:
             schema=canonical.SCHEMA,
         )
 
-    def _hashed(self, rows: int) -> tuple[str, Report]:
+    def _hashed(self, rows: int, progress: Progress) -> tuple[str, Report]:
         """The hash and the report, in one pass over the sorted outcomes."""
         count = self._sorter.count()
         if not count:
@@ -121,9 +134,9 @@ class Cohort:
                 else "the cohort holds no outcomes: give one with at least one row"
             )
         digest = hashlib.sha256(canonical.header(count))
-        riders, sites = np.zeros(len(self._riders), bool), np.zeros(len(self._sites) + 1, bool)
+        riders, sites = self._seen_riders, self._seen_sites
         first, last = np.iinfo(np.int64).max, NO_TIME
-        duplicates, before = 0, None
+        duplicates, before, done = 0, None, 0
         for outcomes in self._sorter.slices(HASH_ROWS):
             digest.update(canonical.line_bytes(canonical.lines(self._batch(outcomes)))[0])
             riders[outcomes.rider] = True
@@ -135,6 +148,8 @@ class Cohort:
             duplicates += int(np.count_nonzero(same))
             duplicates += before == [column[0] for column in outcomes]
             before = [column[-1] for column in outcomes]
+            done += outcomes.rows
+            progress("hash", done / count)
         report = Report(
             rows=rows,
             outcomes=count,
@@ -156,24 +171,26 @@ def read_cohort(
     exclude: Callable[[pa.Array], pa.Array] | None = None,
     temporary: Path | None = None,
     in_memory_rows: int = IN_MEMORY_ROWS,
+    progress: Progress = lambda stage, share: None,
 ) -> Cohort:
     """Read and validate a cohort: a path, a list of paths, a directory, a glob, or a table with the Arrow interface.
 
     `columns` maps our names to theirs, `timezone` is the zone of times that carry none. `exclude` gets the distinct
     riders and says, as an array of booleans, whose rows are left out. A cohort with more than `in_memory_rows` rows is
-    sorted on disk, in a directory of its own inside `temporary`. Refuses with every defect listed.
+    sorted on disk, in a directory of its own inside `temporary`. Refuses with every defect listed. `progress` is told
+    the share that is read, where the source knows its size, and then the share that is hashed.
     """
     mapping = checked_mapping(columns)
     refusals = Refusals()
-    reader = _Reader(refusals, timezone, Sorter(temporary, in_memory_rows))
+    reader = _Reader(refusals, timezone, Sorter(temporary, in_memory_rows), progress)
     if hasattr(source, "__arrow_c_stream__") or hasattr(source, "__arrow_c_array__"):
-        reader.read(open_object(source), mapping, several=False)
+        reader.read(open_object(source), mapping)
     elif isinstance(source, (str, os.PathLike, Sequence)):
         paths = paths_of(source)
-        for path in paths:
+        for number, path in enumerate(paths):
             opened = open_file(path, refusals)
             if opened:
-                reader.read(opened, mapping, several=len(paths) > 1)
+                reader.read(opened, mapping, number, len(paths))
     else:
         raise InputError("a cohort is a path, a list of paths or a table with the Arrow interface")
     return reader.cohort(exclude)
@@ -182,27 +199,29 @@ def read_cohort(
 class _Reader:
     """Reads sources one after the other into one sorter; stops keeping, not checking, at the first defect."""
 
-    def __init__(self, refusals: Refusals, timezone: str | None, sorter: Sorter) -> None:
+    def __init__(self, refusals: Refusals, timezone: str | None, sorter: Sorter, progress: Progress) -> None:
         self._refusals = refusals
         self._zone = None if timezone is None else zone_named(timezone)
         self._sorter = sorter
+        self._progress = progress
         self._agreement = Agreement(refusals)
         self._riders, self._sites = values.TextCodes(), values.TextCodes()
         self._rows = 0
 
-    def read(self, source: Source, mapping: Mapping[str, str], several: bool) -> None:
+    def read(self, source: Source, mapping: Mapping[str, str], number: int = 0, files: int = 1) -> None:
         found = locate(source.names, mapping, source.label, self._refusals)
         types = {ours: source.types(theirs) for ours, theirs in found.items()}
         readable = self._agreement.check(types, source.label, source.is_csv)
         chosen = {ours: theirs for ours, theirs in found.items() if ours in readable}
         if not chosen:
             return
-        row = 1
+        row, several = 1, files > 1
         try:
             for batch in source.batches(list(chosen.values())):
                 arrays = {ours: batch.column(theirs) for ours, theirs in chosen.items()}
                 self._check(arrays, batch.num_rows, Place(source.label if several else None, row, source.wrong_rows))
                 row += batch.num_rows
+                self._progress("read", (number + ((row - 1) / source.rows if source.rows else 0)) / files)
         except Unreadable:
             self._refusals.add(None, f"{source.label} cannot be read beyond row {row - 1} (truncated or damaged)")
         self._refusals.add_numbers(None, WRONG_FIELDS, source.wrong_rows, Place(source.label if several else None))
@@ -252,7 +271,7 @@ class _Reader:
             rider_rank = np.where(kept[rider_rank], rider_rank, np.int32(-1))
         # No site sorts before every site, so it takes the first rank; see `Ranks`.
         self._sorter.sort(Ranks(rider_rank, np.append(site_rank + np.int32(1), np.int32(0))))
-        return Cohort(self._sorter, riders, sites, self._rows)
+        return Cohort(self._sorter, riders, sites, self._rows, self._progress)
 
 
 def _ranked(codes: values.TextCodes) -> tuple[pa.Array, NDArray[np.int32]]:
@@ -264,12 +283,9 @@ def _ranked(codes: values.TextCodes) -> tuple[pa.Array, NDArray[np.int32]]:
     return pa.array([texts[code] for code in order], pa.string()), rank
 
 
-def _compact(codes: NDArray[np.int32], labels: pa.Array) -> tuple[NDArray[np.int64], tuple[str, ...]]:
-    """Codes into the labels that occur; -1 stays -1."""
-    used = np.unique(codes[codes >= 0])
-    renumbered = np.full(len(labels) + 1, -1, np.int64)
-    renumbered[used] = np.arange(len(used))
-    return renumbered[codes], tuple(labels.take(as_arrow(used, pa.int32())).to_pylist())
+def _numbered(seen: NDArray[np.bool_], labels: pa.Array) -> tuple[NDArray[np.int32], tuple[str, ...]]:
+    """The number of each label among those that occur, and these."""
+    return (np.cumsum(seen) - 1).astype(np.int32), tuple(labels.filter(pa.array(seen)).to_pylist())
 
 
 def _instant(micros: int) -> datetime:

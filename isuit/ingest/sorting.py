@@ -56,7 +56,7 @@ class Sorter:
     """Takes outcomes in any order, gives them back in canonical order, as often as asked."""
 
     def __init__(self, temporary: Path | None = None, in_memory_rows: int = IN_MEMORY_ROWS) -> None:
-        self._temporary = temporary
+        self.temporary = temporary
         self._limit = in_memory_rows
         self._held: list[Outcomes] = []
         self._rows = 0
@@ -67,7 +67,7 @@ class Sorter:
         self._held.append(outcomes)
         self._rows += outcomes.rows
         if self._rows > self._limit:
-            self._spill = self._spill or _Spill(self._temporary)
+            self._spill = self._spill or _Spill(self.temporary)
             self._write()
 
     def _write(self) -> None:
@@ -172,7 +172,11 @@ def _ordinal(column: NDArray[Any]) -> NDArray[np.uint64]:
 
 
 class _Spill:
-    """A DuckDB database in memory that writes what does not fit into a private directory of its own."""
+    """A DuckDB database in a private directory of its own.
+
+    Not one in memory that spills: measured with a limit of 64 MB, that one can no longer sort 16 million rows, which
+    this one can. What can be sorted grows with the square of the limit.
+    """
 
     def __init__(self, temporary: Path | None) -> None:
         import duckdb
@@ -186,7 +190,7 @@ class _Spill:
             ) from None
         self._remove = weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
         self._database = duckdb.connect(
-            ":memory:",
+            self.folder / "outcomes.duckdb",
             config={
                 "temp_directory": str(self.folder),
                 "memory_limit": SPILL_MEMORY,
@@ -195,6 +199,7 @@ class _Spill:
             },
         )
         self._run(NO_PROGRESS_BAR)
+        self._run("SET force_compression = 'uncompressed'")  # written once and read twice: a quarter of the time saved
         self._run(
             "CREATE TABLE unsorted (rider INTEGER, site INTEGER, observed_at BIGINT, bits UBIGINT, outcome TINYINT)"
         )
@@ -208,9 +213,12 @@ class _Spill:
                 self._database.unregister(name)
         except self._failed:
             self.close()
-            raise InputError(
-                f"the cohort is larger than memory and sorting it in {self.folder.parent} failed: free some disk space"
-            ) from None
+            raise self._refused() from None
+
+    def _refused(self) -> InputError:
+        return InputError(
+            f"the cohort is larger than memory and sorting it in {self.folder.parent} failed: free some disk space"
+        )
 
     def insert(self, outcomes: Outcomes) -> None:
         self._run("INSERT INTO unsorted FROM rows", rows=pa.table(outcomes._asdict()))
@@ -235,7 +243,14 @@ class _Spill:
         # A cursor of its own, so that two readers do not disturb each other. Scans keep the order of insertion.
         with self._database.cursor() as cursor:
             cursor.execute(NO_PROGRESS_BAR)
-            for batch in cursor.sql("FROM sorted").to_arrow_reader(rows):
+            reader = cursor.sql("FROM sorted").to_arrow_reader(rows)
+            while True:
+                try:
+                    batch = next(reader, None)
+                except (self._failed, OSError):  # Arrow's name for whatever its producer met
+                    raise self._refused() from None
+                if batch is None:
+                    return
                 yield Outcomes(*(as_numpy(column) for column in batch.columns))
 
     def count(self) -> int:

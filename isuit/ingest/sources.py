@@ -38,6 +38,7 @@ class Source:
     types: Callable[[str], pa.DataType]
     stream: Callable[[Sequence[str]], Iterator[pa.RecordBatch]]
     is_csv: bool = False
+    rows: int | None = None  # where the source says so without being read
     wrong_rows: list[int] = field(default_factory=list)  # of a CSV, filled while it is read: rows without all fields
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -113,7 +114,8 @@ def open_file(path: Path, refusals: Refusals) -> Source | None:
 def _parquet(path: Path) -> Source:
     import pyarrow.parquet as pq
 
-    schema = pq.read_schema(path)
+    metadata = pq.read_metadata(path)
+    schema = metadata.schema.to_arrow_schema()
 
     def batches(columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         text = [name for name in columns if pa.types.is_string(schema.field(name).type)]
@@ -122,7 +124,7 @@ def _parquet(path: Path) -> Source:
             for group in range(file.num_row_groups):  # a batch across two groups would be cut there
                 yield from file.iter_batches(PARQUET_ROWS, row_groups=[group], columns=list(columns), use_threads=False)
 
-    return Source(path.name, schema.names, lambda name: schema.field(name).type, batches)
+    return Source(path.name, schema.names, lambda name: schema.field(name).type, batches, rows=metadata.num_rows)
 
 
 def _arrow(path: Path, start: bytes) -> Source:

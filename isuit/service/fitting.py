@@ -55,17 +55,16 @@ def fit(
         with open_store(store_path, wait=wait) as store:
             opted_out = OptedOut.of(store)
             known = set(rows(store.connection, "SELECT fit_id FROM ledger.fits"))
-    progress("read", 0.0)
     guesses: list[str] = []
 
     def exclude(riders: pa.Array) -> pa.Array:
         guesses.extend(guess_warning(riders.to_pylist()))
         return opted_out.exclude(riders)
 
-    with read_cohort(source, columns=columns, timezone=timezone, exclude=exclude) as cohort:
+    progress("read", 0.0)
+    with read_cohort(source, columns=columns, timezone=timezone, exclude=exclude, progress=progress) as cohort:
         fit_id = name_of_fit(cohort.cohort_hash, config.as_json(), estimator.ESTIMATOR_VERSION)
         _refuse_unknown_sites(cohort, sites or {})
-        progress("read", 1.0)
         confirmed = (fit_id,) in known
         estimate = None if confirmed else estimator.fit(cohort.observations(), config, progress)
         progress("record", 0.0)
