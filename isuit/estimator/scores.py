@@ -20,7 +20,7 @@ from . import heldout, narrow
 
 GROUPS = 10  # of the calibration table and of the parts of the Brier score
 LEAST_PROBABILITY = 1e-12  # below, a log score counts as this: one outcome cannot cost more than 27.6
-REPLICATES = 1_000
+REPLICATES, _AT_A_TIME = 1_000, 100
 LEVEL = 0.95
 MOST_CLUSTERS = 2_000  # resampled; more are dealt into so many groups
 _SEED = 20_240_601  # any constant: intervals are part of a record that must come out the same again
@@ -131,7 +131,7 @@ def _intervals(losses: _Losses, cluster: IntArray, mark: NDArray[np.uint64]) -> 
     clusters = len(sums)
     if clusters < 2:
         return None
-    replicates = _figures(narrow.product(_resampled(min(clusters, MOST_CLUSTERS)), _dealt(sums)))
+    replicates = _figures(_resampled(_dealt(sums)))
     tail = _tail(clusters)
     ends = np.quantile(replicates, [tail, 1 - tail], axis=0)
     return {"clusters": clusters} | {name: ends[:, k].tolist() for k, name in enumerate(_FIGURES)}
@@ -171,16 +171,19 @@ def _dealt(sums: FloatArray) -> FloatArray:
     return np.stack([np.bincount(group, weights=column) for column in sums.T], axis=1)
 
 
-def _resampled(clusters: int) -> FloatArray:
-    """How often each replicate drew each cluster: rows are multinomial counts.
+def _resampled(sums: FloatArray) -> FloatArray:
+    """Sums over clusters drawn with replacement, a row for each replicate; so many replicates at a time as stay small.
 
     From the raw bits of PCG64, which numpy promises to keep; its methods for distributions may change.
     """
-    raw = np.random.PCG64(_SEED).random_raw(REPLICATES * clusters)
-    drawn = ((raw >> np.uint64(32)) * np.uint64(clusters)) >> np.uint64(32)
-    cell = drawn.astype(np.int64).reshape(REPLICATES, clusters) + clusters * np.arange(REPLICATES)[:, None]
-    counts = np.bincount(cell.ravel(), minlength=REPLICATES * clusters)
-    return counts.reshape(REPLICATES, clusters).astype(np.float64)
+    clusters, bits, found = len(sums), np.random.PCG64(_SEED), []
+    for _ in range(0, REPLICATES, _AT_A_TIME):
+        raw = bits.random_raw(_AT_A_TIME * clusters)
+        drawn = (((raw >> np.uint64(32)) * np.uint64(clusters)) >> np.uint64(32)).astype(np.int64)
+        cell = drawn.reshape(_AT_A_TIME, clusters) + clusters * np.arange(_AT_A_TIME)[:, None]
+        times = np.bincount(cell.ravel(), minlength=_AT_A_TIME * clusters).reshape(_AT_A_TIME, clusters)
+        found.append(narrow.product(times.astype(np.float64), sums))
+    return np.concatenate(found)
 
 
 # Calibration, and the parts of the Brier score
