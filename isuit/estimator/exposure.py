@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from isuit.columns import tally
 from isuit.domain import NO_TIME, CodeArray, Exposure, FloatArray, Observations
 
 from . import heldout
@@ -176,6 +177,6 @@ def _sample(data: Observations) -> NDArray[np.bool_]:
         return np.ones(len(data), dtype=bool)
     order = heldout.riders_in_fixed_order(data)
     taken = np.zeros(len(data.riders), dtype=bool)
-    outcomes = np.bincount(data.rider, minlength=len(data.riders))[order]
+    outcomes = tally(data.rider, len(data.riders))[order]
     taken[order[: max(1, int(np.searchsorted(np.cumsum(outcomes), _MOST_ROWS, side="right")))]] = True
     return taken[data.rider]

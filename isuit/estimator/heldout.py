@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from isuit.columns import tally
 from isuit.domain import NO_TIME, CodeArray, FloatArray, IntArray, Observations, Split
 
 TEST_SHARE = 0.2
@@ -150,10 +151,12 @@ def riders_in_fixed_order(data: Observations) -> IntArray:
 
 
 def of_new_riders(data: Observations) -> NDArray[np.bool_]:
-    """All rows of a fifth of the riders."""
+    """All rows of a fifth of the riders, or of as many as have `MOST_ROWS` together."""
     order = riders_in_fixed_order(data)
+    order = order[: round(TEST_SHARE * order.size)]
+    rows = np.cumsum(tally(data.rider, len(data.riders))[order])
     kept_back = np.zeros(len(data.riders), dtype=bool)
-    kept_back[order[: round(TEST_SHARE * order.size)]] = True
+    kept_back[order[: max(1, int(np.searchsorted(rows, MOST_ROWS, side="right")))]] = True
     return np.asarray(kept_back[data.rider])
 
 
@@ -179,5 +182,5 @@ def _in_fixed_order(data: Observations, code: CodeArray, codes: int) -> IntArray
         block = slice(k, k + _BLOCK)
         time = None if data.observed_at is None else data.observed_at[block]
         np.add.at(fingerprint, code[block], marks(data.metric[block], time))
-    present = np.flatnonzero(np.bincount(code, minlength=codes))
+    present = np.flatnonzero(tally(code, codes))
     return np.asarray(present[np.argsort(_mix(fingerprint[present]), kind="stable")])
