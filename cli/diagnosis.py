@@ -20,6 +20,7 @@ def print_diagnostics(shown: FitDetail) -> None:
     _print_exposure(found)
     if found.scores is not None:
         _print_scores(found.scores, "" if shown.fit.held_out is None else shown.fit.held_out.split)
+    _print_assumptions(found)
     _print_tables(found)
 
 
@@ -117,6 +118,20 @@ def _print_score(name: str, who: str, found: Scores) -> None:
 def _ends(interval: Intervals, key: str) -> str:
     lower, upper = getattr(interval, key)
     return f"{lower:+.4f} to {upper:+.4f}"
+
+
+def _print_assumptions(found: Diagnostics) -> None:
+    if found.assumptions is None:
+        return
+    tests = (
+        ("the same discrimination at all metrics", found.assumptions.discrimination_by_metric),
+        ("the same difficulty for all clienteles", found.assumptions.difficulty_by_clientele),
+        ("skill is normal", found.assumptions.normality_of_skill),
+    )
+    for name, test in zip(("assumptions", "", ""), tests, strict=True):
+        what, result = test
+        told = "not tested" if result is None else f"p = {result.p_value:.2g}"
+        _say(name, f"{what}: {told}" + ("" if result is None or not result.sentence else f". {result.sentence}"))
 
 
 def _print_tables(found: Diagnostics) -> None:

@@ -19,6 +19,7 @@ from isuit.errors import InputError
 
 IN_MEMORY_BYTES = 1 << 27  # of one column: as many metrics as ingest sorts in memory
 SLICE_ROWS = 1 << 17  # a slice's columns and what is computed from them stay in a processor's cache
+DESIGN_ROWS = 1 << 14  # of rows that become a row of some twenty functions each
 
 
 class Column:
@@ -67,14 +68,6 @@ def slices(rows: int, of_rows: int | None = None) -> Iterator[slice]:
     return (slice(start, min(start + step, rows)) for start in range(0, rows, step))
 
 
-def tally(codes: NDArray[np.integer[Any]], size: int) -> NDArray[np.int64]:
-    """How often each code occurs: `np.bincount` without a wide copy of the column."""
-    found = np.zeros(size, dtype=np.int64)
-    for part in slices(codes.size):
-        np.add.at(found, codes[part], 1)
-    return found
-
-
 def rider_slices(rider: NDArray[np.integer[Any]], of_rows: int | None = None) -> Iterator[slice]:
     """Slices of about so many rows that divide no rider's rows; rows that are not sorted by rider are one slice."""
     rows = rider.size
@@ -88,6 +81,14 @@ def rider_slices(rider: NDArray[np.integer[Any]], of_rows: int | None = None) ->
         end = int(np.searchsorted(rider, rider[end - 1], side="right"))
         yield slice(start, end)
         start = end
+
+
+def counted(code: NDArray[np.integer[Any]], codes: int, chosen: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
+    """How often each code occurs, in the chosen rows; `bincount` of a whole column would convert it as a whole."""
+    total = np.zeros(codes, np.int64)
+    for part in slices(code.size):
+        total += np.bincount(code[part] if chosen is None else code[part][chosen[part]], minlength=codes)
+    return total
 
 
 def is_sorted(column: NDArray[Any]) -> bool:

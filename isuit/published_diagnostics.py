@@ -78,6 +78,42 @@ class ItemBand(Published):
     expected: float
 
 
+class ScoreTest(Published):
+    """A test of something that the model takes for granted."""
+
+    statistic: float
+    degrees_of_freedom: int
+    p_value: float
+    sentence: str | None = Field(description="Where the departure is both certain and large.")
+
+
+class DiscriminationTest(ScoreTest):
+    """Whether skill tells more apart at high metrics than at low ones."""
+
+    relative_change_per_sd: float = Field(description="About how discrimination changes over one sd of the metric.")
+
+
+class ClienteleTest(ScoreTest):
+    """Whether difficulty along the metric differs between clienteles that meet at a site."""
+
+    clienteles: int
+
+
+class NormalityTest(ScoreTest):
+    """Whether skill is normal among riders of a clientele: its density times 1 + asymmetry h3 + tails h4."""
+
+    asymmetry: float
+    tails: float
+
+
+class Assumptions(Published):
+    """Score tests; null where the cohort has too few riders, one metric or one clientele."""
+
+    discrimination_by_metric: DiscriminationTest | None
+    difficulty_by_clientele: ClienteleTest | None
+    normality_of_skill: NormalityTest | None
+
+
 class CalibrationGroup(Published):
     """Held-out outcomes with forecasts of about the same size."""
 
@@ -163,3 +199,4 @@ class Diagnostics(Published):
     exposure: ExposureReport | None = None
     marginal_reliability: float | None = None
     item_fit: list[ItemBand] | None = None
+    assumptions: Assumptions | None = None

@@ -131,12 +131,6 @@ def test_a_fall_is_seen_wherever_it_is(place: int, monkeypatch: pytest.MonkeyPat
     assert not is_sorted(column)
 
 
-def test_a_tally_is_bincount(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(columns, "SLICE_ROWS", 7)
-    codes = np.random.default_rng(0).integers(0, 9, 100).astype(np.int32)
-    assert np.array_equal(columns.tally(codes, 12), np.bincount(codes, minlength=12))
-
-
 def test_plain_slices() -> None:
     assert list(slices(7, 3)) == [slice(0, 3), slice(3, 6), slice(6, 7)]
     assert list(slices(0, 3)) == []

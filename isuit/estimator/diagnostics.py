@@ -11,6 +11,7 @@ import numpy as np
 
 from isuit.domain import Exposure, GateReport, Observations
 
+from . import assumptions
 from .counts import Counts
 from .curves import CurveSpace
 from .exposure import ESTIMAND, compared, exposure
@@ -55,6 +56,7 @@ def of_latent(
         "exposure": exposure(data, counts, latent, comparison, assumed),
         "marginal_reliability": spread / (spread + doubt),
         "item_fit": _item_fit(counts, latent),
+        "assumptions": assumptions.tests(latent, counts),
     }
 
 

@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isuit.columns import tally
-from isuit.domain import NO_TIME, CodeArray, Exposure, FloatArray, Observations
+from isuit import columns
+from isuit.domain import NO_TIME, Exposure, FloatArray, Observations
 
 from . import heldout
-from .blocks import in_blocks
 from .counts import Counts
 from .curves import CurveSpace
 from .latent import LatentFit
@@ -131,9 +130,9 @@ def past_outcomes(data: Observations, latent: LatentFit) -> dict[str, Any]:
     order = np.lexsort((data.outcome, data.metric.view(np.int64), data.observed_at, site, data.rider))
     rider, metric, place, time = data.rider[order], data.metric[order], site[order], data.observed_at[order]
     known = place.astype(np.int64) if latent.space.sites else np.full(rider.size, -1)
-    surprise = data.outcome[order] - in_blocks(latent.predict, rider.astype(np.int64), metric, known)
-    new_series = _changes(rider, place)
-    new_step = new_series | _changes(time)
+    surprise = data.outcome[order] - latent.predict(rider.astype(np.int64), metric, known)
+    new_series = heldout.changes(rider, place)
+    new_step = new_series | heldout.changes(time)
     steps, series = np.flatnonzero(new_step), np.cumsum(new_series) - 1
     size = np.diff(np.append(steps, rider.size))
     mean_metric = np.bincount(series, weights=metric) / np.bincount(series)
@@ -163,20 +162,12 @@ def past_outcomes(data: Observations, latent: LatentFit) -> dict[str, Any]:
     }
 
 
-def _changes(*columns: CodeArray) -> NDArray[np.bool_]:
-    changed = np.zeros(columns[0].size, dtype=bool)
-    changed[:1] = True
-    for column in columns:
-        changed[1:] |= column[1:] != column[:-1]
-    return changed
-
-
 def _sample(data: Observations) -> NDArray[np.bool_]:
     """All rows, or all rows of as many riders as bound the cost, in the order of a fixed hash."""
     if len(data) <= _MOST_ROWS:
         return np.ones(len(data), dtype=bool)
     order = heldout.riders_in_fixed_order(data)
     taken = np.zeros(len(data.riders), dtype=bool)
-    outcomes = tally(data.rider, len(data.riders))[order]
+    outcomes = columns.counted(data.rider, len(data.riders))[order]
     taken[order[: max(1, int(np.searchsorted(np.cumsum(outcomes), _MOST_ROWS, side="right")))]] = True
     return taken[data.rider]

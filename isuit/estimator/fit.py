@@ -28,7 +28,6 @@ from isuit.errors import InputError
 
 from . import diagnostics, heldout, newcomers, scores
 from .basis import Spline, spline_for
-from .blocks import in_blocks
 from .counts import Counts, count
 from .curves import SUITABILITY_RANGE, CurveSpace
 from .design import Design
@@ -155,12 +154,12 @@ class _Predicted:
 def _held_out(data: Observations, config: FitConfig, full: LatentFit, progress: Progress | None) -> _Predicted:
     """Fit what is not kept back, and score what is. The space of curves is the same; smoothing is chosen anew."""
     kept_back = heldout.test_rows(data, config.split)
-    outcome = data.outcome[kept_back]
-    successes = int(data.outcome.sum(dtype=np.int64)) - int(outcome.sum(dtype=np.int64))
-    if not outcome.size or successes in (0, len(data) - outcome.size):
+    test = data.rows(kept_back)
+    successes = int(data.outcome.sum(dtype=np.int64)) - int(test.outcome.sum(dtype=np.int64))
+    if not len(test) or successes in (0, len(data) - len(test)):
         return _Predicted()
     predicted, baseline = _predict(data, config, kept_back, full, progress)
-    forecasts = scores.Forecasts.of(data.rows(kept_back), predicted, baseline)
+    forecasts = scores.Forecasts.of(test, predicted, baseline)
     return _Predicted(
         scores.held_out(forecasts, config.split),
         scores.of_forecasts(forecasts),
@@ -182,12 +181,11 @@ def _predict(
     full: LatentFit | None,
     progress: Progress | None,
 ) -> tuple[FloatArray, FloatArray]:
-    test = data.rows(kept_back)
     spline = spline_for(data.metric) if full is None else full.space.spline
     fitted = _refit(data, config, spline, full, progress, ~kept_back, "held out")
-    site = fitted.places(test)
-    predicted = in_blocks(fitted.latent.predict, test.rider.astype(np.int64), test.metric, site)
-    return predicted, in_blocks(fitted.baseline, test.metric, site)
+    test = data.rows(kept_back)
+    site = newcomers.places(test, fitted.space)
+    return fitted.latent.predict(test.rider.astype(np.int64), test.metric, site), fitted.of_single(test, site)
 
 
 def _refit(

@@ -9,12 +9,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from isuit.columns import tally
+from isuit import columns
 from isuit.domain import NO_TIME, CodeArray, FloatArray, IntArray, Observations, Split
 
 TEST_SHARE = 0.2
 MOST_ROWS = 1 << 21  # kept back; scores of so many outcomes are certain to the third decimal, and they stay in memory
-_BLOCK = 1_000_000  # rows hashed at a time
 _DAY = 86_400_000_000  # microseconds
 
 
@@ -35,11 +34,11 @@ def _of_riders(data: Observations, split: Split, share: float) -> NDArray[np.boo
     order, first = _units(data, split)
     own = marks(data.metric, data.observed_at)[order]
     rider = data.rider[order]
-    rows_of_rider = np.flatnonzero(_changes(rider))
+    rows_of_rider = np.flatnonzero(changes(rider))
     # A fingerprint of the rider's rows, so that riders with the same metrics are not split alike.
     fingerprint = np.add.reduceat(own, rows_of_rider)
     # From here on by unit, and riders are counted from 0.
-    rider = (np.cumsum(_changes(rider)) - 1)[first]
+    rider = (np.cumsum(changes(rider)) - 1)[first]
     sizes = np.bincount(rider)
     starts = np.cumsum(sizes) - sizes
     # Units that agree in metric and time get different numbers by their place among the rider's units.
@@ -74,7 +73,7 @@ def _units(data: Observations, split: Split) -> tuple[IntArray, IntArray]:
     if split == "time":
         site = np.zeros_like(site)  # a day is one occasion wherever the rider went
     order = _sorting(data.rider, site, day, time, metric)
-    return order, np.flatnonzero(_changes(data.rider[order], site[order], day[order]))
+    return order, np.flatnonzero(changes(data.rider[order], site[order], day[order]))
 
 
 def _sorting(*keys: CodeArray) -> IntArray:
@@ -89,7 +88,7 @@ def _sorting(*keys: CodeArray) -> IntArray:
     return np.lexsort(keys[::-1])
 
 
-def _changes(*keys: CodeArray) -> NDArray[np.bool_]:
+def changes(*keys: CodeArray) -> NDArray[np.bool_]:
     """Where a row differs from the one before; the first one does."""
     changes = np.zeros(keys[0].size, dtype=bool)
     changes[:1] = True
@@ -130,7 +129,7 @@ def _mix(value: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def marks(metric: FloatArray, time: IntArray | None) -> NDArray[np.uint64]:
-    """A fixed hash of each row's metric and time."""
+    """A fixed pseudo-random number per row, from its metric and time; outcomes do not enter."""
     bits = np.where(metric == 0.0, 0.0, metric).view(np.uint64)
     return _mix(bits ^ _mix(np.zeros(1, dtype=np.uint64) if time is None else time.view(np.uint64)))
 
@@ -151,24 +150,26 @@ def riders_in_fixed_order(data: Observations) -> IntArray:
 
 
 def of_new_riders(data: Observations) -> NDArray[np.bool_]:
-    """All rows of a fifth of the riders, or of as many as have `MOST_ROWS` together."""
-    order = riders_in_fixed_order(data)
-    order = order[: round(TEST_SHARE * order.size)]
-    rows = np.cumsum(tally(data.rider, len(data.riders))[order])
-    kept_back = np.zeros(len(data.riders), dtype=bool)
-    kept_back[order[: max(1, int(np.searchsorted(rows, MOST_ROWS, side="right")))]] = True
-    return np.asarray(kept_back[data.rider])
+    """All rows of a fifth of the riders."""
+    return _all_of_some(data.rider, riders_in_fixed_order(data))
 
 
 def of_new_sites(data: Observations) -> NDArray[np.bool_]:
     """All rows at a fifth of the sites; rows without a site stay."""
     assert data.site is not None
-    place = data.site.astype(np.int64) + 1
-    order = _in_fixed_order(data, place, len(data.sites) + 1)
-    order = order[order > 0]
-    kept_back = np.zeros(len(data.sites) + 1, dtype=bool)
-    kept_back[order[: round(TEST_SHARE * order.size)]] = True
-    return np.asarray(kept_back[place])
+    order = _in_fixed_order(data, data.site, len(data.sites))
+    return _all_of_some(data.site, order)
+
+
+def _all_of_some(code: CodeArray, order: IntArray) -> NDArray[np.bool_]:
+    """All rows of the first fifth of these codes, or of fewer where that would be more rows than `MOST_ROWS`."""
+    codes = int(order.max(initial=-1)) + 1
+    sizes = columns.counted(code, codes, code >= 0)
+    chosen = order[: round(TEST_SHARE * order.size)]
+    chosen = chosen[: max(1, int(np.searchsorted(np.cumsum(sizes[chosen]), MOST_ROWS, side="right")))]
+    kept_back = np.zeros(codes + 1, dtype=bool)  # the last one is for rows without a site, whose code is -1
+    kept_back[chosen] = True
+    return np.asarray(kept_back[code])
 
 
 def _in_fixed_order(data: Observations, code: CodeArray, codes: int) -> IntArray:
@@ -178,9 +179,9 @@ def _in_fixed_order(data: Observations, code: CodeArray, codes: int) -> IntArray
     because outcomes must not.
     """
     fingerprint = np.zeros(codes, dtype=np.uint64)
-    for k in range(0, len(data), _BLOCK):
-        block = slice(k, k + _BLOCK)
+    for block in columns.slices(len(data)):
         time = None if data.observed_at is None else data.observed_at[block]
-        np.add.at(fingerprint, code[block], marks(data.metric[block], time))
-    present = np.flatnonzero(tally(code, codes))
+        here = code[block] >= 0
+        np.add.at(fingerprint, code[block][here], marks(data.metric[block], time)[here])
+    present = np.flatnonzero(columns.counted(code, codes, code >= 0))
     return np.asarray(present[np.argsort(_mix(fingerprint[present]), kind="stable")])

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit
 
+from isuit import columns
 from isuit.domain import FloatArray, IntArray
 
 from . import narrow
@@ -113,7 +114,9 @@ class LatentFit:
     def predict(self, rider: IntArray, metric: FloatArray, site: IntArray) -> FloatArray:
         """Posterior-predictive probability of success: integrated over each rider's posterior, not plugged in."""
         a, coefficients, _ = split(self.problem, self.solution.phi)
-        f = self.space.design(metric, site, a).apply(coefficients)
+        f = np.empty(metric.size)
+        for part in columns.slices(metric.size, columns.DESIGN_ROWS):
+            f[part] = self.space.design(metric[part], site[part], a).apply(coefficients)
         return self.solution.at.posterior.expect(rider, a, f)
 
     @property

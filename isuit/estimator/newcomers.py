@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 from scipy.linalg import LinAlgError
 
+from isuit import columns
 from isuit.domain import FloatArray, IntArray, Observations
 from isuit.errors import EstimationError
 
 from . import heldout, scores
 from .basis import Spline
-from .blocks import in_blocks
 from .curves import CurveSpace
 from .latent import LatentFit
 from .single_curve import SingleCurve
@@ -44,13 +44,13 @@ class Refit:
     single: SingleCurve
     latent: LatentFit
 
-    def places(self, test: Observations) -> IntArray:
-        """The site of each row, or -1 where curves do not differ between sites."""
-        return np.full(len(test), -1) if test.site is None or not self.space.sites else test.site.astype(np.int64)
+    def of_single(self, test: Observations, site: IntArray) -> FloatArray:
+        """What the single curve predicts of these rows."""
 
-    def baseline(self, metric: FloatArray, site: IntArray) -> FloatArray:
-        """What the single curve says."""
-        return self.single.suitability(self.space.design(metric, site, 0.0))
+        def suitability(part: slice) -> FloatArray:
+            return self.single.suitability(self.space.design(test.metric[part], site[part], 0.0))
+
+        return np.concatenate([np.zeros(0), *map(suitability, columns.slices(len(test), columns.DESIGN_ROWS))])
 
 
 # Fits the rows of a mask and only the riders who have any there, under a name of its own in the progress.
@@ -84,9 +84,8 @@ class _Untold(Exception):
 def _new_riders(data: Observations, refit: Refitter) -> dict[str, Any]:
     kept_back = heldout.of_new_riders(data)
     test, fitted = data.rows(kept_back), _fitted(data, kept_back, refit, "new riders")
-    site = fitted.places(test)
-    predicted = marginals(fitted.latent, test.metric, site)
-    forecasts = scores.Forecasts.of(test, predicted, in_blocks(fitted.baseline, test.metric, site))
+    site = places(test, fitted.space)
+    forecasts = scores.Forecasts.of(test, marginals(fitted.latent, test.metric, site), fitted.of_single(test, site))
     return {"rule": RIDER_RULE} | scores.of_forecasts(forecasts)
 
 
@@ -94,15 +93,16 @@ def _new_sites(data: Observations, refit: Refitter) -> dict[str, Any]:
     if data.site is None or len(data.sites) < LEAST_SITES:
         raise _Untold(f"the cohort has fewer than {LEAST_SITES} sites")
     kept_back = heldout.of_new_sites(data)
-    known = np.bincount(data.rider[~kept_back], minlength=len(data.riders)) > 0
+    known = columns.counted(data.rider, len(data.riders), ~kept_back) > 0
     scored = kept_back & known[data.rider]
     if not scored.any():
         raise _Untold("no rider at the sites kept back was seen elsewhere")
     fitted = _fitted(data, kept_back, refit, "new sites")
     test, rider = data.rows(scored), (np.cumsum(known) - 1)[data.rider[scored]]
     shared = np.full(len(test), -1)
-    predicted = in_blocks(fitted.latent.predict, rider, test.metric, shared)
-    forecasts = scores.Forecasts.of(test, predicted, in_blocks(fitted.baseline, test.metric, shared))
+    forecasts = scores.Forecasts.of(
+        test, fitted.latent.predict(rider, test.metric, shared), fitted.of_single(test, shared)
+    )
     sites = int(np.unique(data.site[scored]).size)
     return {"rule": SITE_RULE, "sites": sites} | scores.of_forecasts(forecasts)
 
@@ -117,6 +117,10 @@ def _fitted(data: Observations, kept_back: NDArray[np.bool_], refit: Refitter, s
     if fitted.latent.solution.no_skill:
         raise _Untold("without them, skill explains nothing")
     return fitted
+
+
+def places(test: Observations, space: CurveSpace) -> IntArray:
+    return np.full(len(test), -1) if test.site is None or not space.sites else test.site.astype(np.int64)
 
 
 def marginals(latent: LatentFit, metric: FloatArray, site: IntArray) -> FloatArray:
