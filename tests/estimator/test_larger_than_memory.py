@@ -13,23 +13,23 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-ROWS, RIDERS = 5_000_000, 2000
-CAP = 220 << 20  # bytes beyond what the imports take; the rows alone are 125 MB as sorted and 105 MB as columns
+ROWS, RIDERS = 7_000_000, 2000
+CAP = 320 << 20  # bytes beyond what the imports take; the rows alone are 175 MB as sorted and 147 MB as columns
 
 FIT = """
 import json, resource, sys
 import duckdb, pyarrow.parquet
 from isuit import columns
 from isuit.domain import FitConfig
-from isuit.estimator import fit, heldout
+from isuit.estimator import fit, heldout, scores
 from isuit.ingest import cohort as reading
 from isuit.ingest import read_cohort, sorting
 
 path, small, cap = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 if small:
-    sorting.SPILL_MEMORY, sorting.IN_MEMORY_ROWS, columns.IN_MEMORY_BYTES = "40MB", 1 << 16, 1 << 20
+    sorting.SPILL_MEMORY, sorting.IN_MEMORY_ROWS, columns.IN_MEMORY_BYTES = "48MB", 1 << 16, 1 << 20
     reading.HASH_ROWS = 1 << 13
-heldout.MOST_ROWS = 100_000
+heldout.MOST_ROWS, scores.REPLICATES = 100_000, 50
 if cap:
     # RLIMIT_DATA counts what is written to and has no file behind it: what cannot be dropped and read again.
     with open("/proc/self/status") as status:

@@ -75,6 +75,7 @@ def test_of_very_many_rows_those_of_some_riders_are_kept_back(
     assert np.array_equal(heldout.test_rows(other, split), some[moved])
     slices_of(monkeypatch, 50)
     assert np.array_equal(heldout.test_rows(rows, split), some)
+    assert 200 < heldout.of_new_riders(rows).sum() <= 300
 
 
 def test_numbers_that_agree_in_their_leading_bits(rows: Observations, monkeypatch: pytest.MonkeyPatch) -> None:
