@@ -89,9 +89,10 @@ def _gpboost(columns: Columns, design: FloatArray, at_grid: FloatArray) -> Answe
     model = program.GPModel(group_data=columns.rider, likelihood="bernoulli_logit")
     model.fit(y=outcome, X=design, params={"delta_rel_conv": 1e-10, "maxit": 1000})
     effects = np.asarray(model.predict_training_data_random_effects()).ravel()
+    coefficients, variances = model.get_coef(std_err=True), model.get_cov_pars(std_err=True)
     spent = time.process_time() - began
-    a = float(np.sqrt(np.asarray(model.get_cov_pars()).ravel()[0]))
-    beta = np.asarray(model.get_coef()).ravel()
+    a = float(np.sqrt(np.asarray(variances).ravel()[0]))
+    beta = np.asarray(coefficients)[0].ravel()
     # It gives standard errors of single coefficients but not their covariance: no band can be made of them.
     return Answer(spent, a, -(at_grid @ beta) / a, effects[first] / a)
 

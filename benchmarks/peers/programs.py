@@ -60,10 +60,16 @@ def _r_version(package: str) -> str | None:
 
 PROGRAMS = (
     Program("isuit", "penalised spline, quadrature", "isuit"),
-    Program("isuit-whole", "the same, with gate, held-out refit and diagnostics", "isuit"),
+    Program("isuit-whole", "the same, with gate, refits for held-out scores, and diagnostics", "isuit"),
     Program("gpboost", "quadratic, Laplace, one thread", "gpboost"),
     Program("gpboost-spline", "isuit's spline unpenalised, Laplace, one thread", "gpboost"),
     Program("gpboost (own threads)", "quadratic, Laplace, its own number of threads", "gpboost", one_thread=False),
+    Program(
+        "gpboost-spline (own threads)",
+        "isuit's spline unpenalised, Laplace, its own number of threads",
+        "gpboost",
+        one_thread=False,
+    ),
     Program("glmmTMB", "quadratic, Laplace", "glmmTMB", "glmmTMB.R", None, 10_000, SLOW),
     Program("lme4-fast", "quadratic, nAGQ = 0 (no integration)", "lme4", "lme4.R", "0"),
     Program("lme4", "quadratic, Laplace", "lme4", "lme4.R", "1", 10_000, SLOW),

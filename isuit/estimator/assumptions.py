@@ -13,6 +13,7 @@ both certain and large.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,28 +25,56 @@ from isuit.domain import FloatArray, IntArray
 from .counts import Counts
 from .latent import LatentFit
 from .population import visits
+from .quadrature import MarginalLikelihood, Posterior
 from .solver import split
 
 LEVEL = 0.01
 LEAST_RIDERS = 50  # with fewer the variance among riders is too uncertain to test with
+MOST_ENTRIES = 1 << 22  # counts that are looked at; of a larger cohort every second rider, or third, or further
 CLIENTELE_RIDERS = 20  # a clientele of fewer counts with the rest
 MOST_CLIENTELES = 8
 STEEPER = 0.1  # relative change of discrimination over one sd of the metric that is worth a sentence
 NOT_NORMAL = 0.1  # coefficient of a departure from normal that is
 
 
-def tests(latent: LatentFit, counts: Counts) -> dict[str, Any]:
+@dataclass(frozen=True)
+class _Tested:
+    """The riders that are tested, with their scores for the parameters that were estimated."""
+
+    fit: LatentFit
+    likelihood: MarginalLikelihood
+    posterior: Posterior
+    scores: csr_matrix
+    covariance: FloatArray
+
+    @property
+    def counts(self) -> Counts:
+        return self.likelihood.counts
+
+    @classmethod
+    def of(cls, fit: LatentFit) -> _Tested:
+        """All riders, or of a large cohort as many as bound the cost."""
+        solution, likelihood = fit.solution, fit.problem.likelihood
+        a, _, population = split(fit.problem, solution.phi)
+        posterior, every = solution.at.posterior, -(-likelihood.counts.trials.nnz // MOST_ENTRIES)
+        if every > 1:
+            part = fit.problem.of_riders(slice(None, None, every))
+            likelihood = part.likelihood
+            nodes = likelihood.place(a, solution.curve.value, population)
+            posterior = likelihood.evaluate(a, solution.curve, population, nodes).posterior
+        scores = likelihood.rider_scores(a, solution.curve, population, posterior)
+        return cls(fit, likelihood, posterior, scores, every * solution.covariance)
+
+
+def tests(fit: LatentFit) -> dict[str, Any]:
     """All tests as JSON values; None where a cohort cannot be tested."""
-    none = {"discrimination_by_metric": None, "difficulty_by_clientele": None, "normality_of_skill": None}
-    if counts.riders < LEAST_RIDERS or latent.solution.no_skill:
-        return none
-    a, _, population = split(latent.problem, latent.solution.phi)
-    likelihood, solution = latent.problem.likelihood, latent.solution
-    nuisance = likelihood.rider_scores(a, solution.curve, population, solution.at.posterior)
+    if fit.problem.likelihood.counts.riders < LEAST_RIDERS or fit.solution.no_skill:
+        return {"discrimination_by_metric": None, "difficulty_by_clientele": None, "normality_of_skill": None}
+    tested = _Tested.of(fit)
     return {
-        "discrimination_by_metric": _discrimination(latent, counts, nuisance),
-        "difficulty_by_clientele": _clienteles(latent, counts, nuisance),
-        "normality_of_skill": _normality(latent, nuisance),
+        "discrimination_by_metric": _discrimination(tested),
+        "difficulty_by_clientele": _clienteles(tested),
+        "normality_of_skill": _normality(tested),
     }
 
 
@@ -63,18 +92,18 @@ def _result(statistic: float, degrees: int, p_value: float) -> dict[str, Any]:
     return {"statistic": statistic, "degrees_of_freedom": degrees, "p_value": p_value}
 
 
-def _discrimination(latent: LatentFit, counts: Counts, nuisance: csr_matrix) -> dict[str, Any] | None:
+def _discrimination(tested: _Tested) -> dict[str, Any] | None:
     """Does skill tell more apart at high metrics than at low ones: a(x) = a + gamma u(x), u the standardised metric."""
+    counts, solution = tested.counts, tested.fit.solution
     share = counts.item_trials / counts.item_trials.sum()
     mean = float(share @ counts.item_metric)
     sd = float(np.sqrt(share @ (counts.item_metric - mean) ** 2))
     if sd == 0.0:
         return None
     u = (counts.item_metric - mean) / sd
-    solution, likelihood = latent.solution, latent.problem.likelihood
-    expected = likelihood.expected_by_entry(solution.discrimination, solution.curve, solution.at.posterior)[1]
-    score = (counts.successes @ u) * solution.at.posterior.mean - expected @ u
-    statistic, p_value, size = score_test(nuisance, solution.covariance, score[:, None])
+    expected = tested.likelihood.expected_by_entry(solution.discrimination, solution.curve, tested.posterior)[1]
+    score = (counts.successes @ u) * tested.posterior.mean - expected @ u
+    statistic, p_value, size = score_test(tested.scores, tested.covariance, score[:, None])
     change = float(size[0]) / solution.discrimination
     sentence = None
     if p_value < LEVEL and abs(change) >= STEEPER:
@@ -86,21 +115,22 @@ def _discrimination(latent: LatentFit, counts: Counts, nuisance: csr_matrix) -> 
     return _result(statistic, 1, p_value) | {"relative_change_per_sd": change, "sentence": sentence}
 
 
-def _clienteles(latent: LatentFit, counts: Counts, nuisance: csr_matrix) -> dict[str, Any] | None:
+def _clienteles(tested: _Tested) -> dict[str, Any] | None:
     """Does difficulty along the metric differ between clienteles: a tilt and bend of its own for each of the larger.
 
     A level of its own is a difference in skill, which the model has. Sites have their curves, so that this sees only
     clienteles that meet at a site.
     """
-    member = _clientele_of(counts, latent.space.sites)
+    space = tested.fit.space
+    member = _clientele_of(tested.counts, space.sites)
     if member is None:
         return None
-    first = 1 + (1 if latent.space.anchor is not None else 0)
-    columns = nuisance[:, 1 + first : 1 + first + max(1, latent.space.spline.free - 1)].toarray()
+    first = 1 + (1 if space.anchor is not None else 0)
+    columns = tested.scores[:, 1 + first : 1 + first + max(1, space.spline.free - 1)].toarray()
     groups = np.unique(member[member >= 0])
     chosen = groups[1:] if np.all(member >= 0) else groups  # all of them together are the curve itself
     extra = np.hstack([columns * (member == group)[:, None] for group in chosen])
-    statistic, p_value, _ = score_test(nuisance, latent.solution.covariance, extra)
+    statistic, p_value, _ = score_test(tested.scores, tested.covariance, extra)
     sentence = None
     if p_value < LEVEL:
         sentence = (
@@ -123,22 +153,22 @@ def _clientele_of(counts: Counts, sites: int) -> IntArray | None:
     return np.where(np.isin(most, large), most, -1)
 
 
-def _normality(latent: LatentFit, nuisance: csr_matrix) -> dict[str, Any]:
+def _normality(tested: _Tested) -> dict[str, Any]:
     """Is skill, within a clientele, skewed or of heavy tails: the normal density times 1 + c3 h3 + c4 h4.
 
     The functions are Legendre polynomials of the normal distribution function (Neyman's smooth test). Hermite
     polynomials would give skewness and kurtosis themselves, but a few riders far out decide them: with 80 riders that
     test rejects a true normal one time in four.
     """
-    _, _, population = split(latent.problem, latent.solution.phi)
-    prior_mean = latent.problem.likelihood.population.apply(population)
+    _, _, population = split(tested.fit.problem, tested.fit.solution.phi)
+    prior_mean = tested.likelihood.population.apply(population)
     extra = np.empty((prior_mean.size, 2))
-    for part in latent.solution.at.posterior.parts:
+    for part in tested.posterior.parts:
         v = 2 * ndtr(part.theta - prior_mean[part.block.riders, None]) - 1
         third, fourth = np.sqrt(7) * (5 * v**3 - 3 * v) / 2, 3 * (35 * v**4 - 30 * v**2 + 3) / 8
         extra[part.block.riders, 0] = np.einsum("rq,rq->r", part.weight, third)
         extra[part.block.riders, 1] = np.einsum("rq,rq->r", part.weight, fourth)
-    statistic, p_value, size = score_test(nuisance, latent.solution.covariance, extra)
+    statistic, p_value, size = score_test(tested.scores, tested.covariance, extra)
     asymmetry, tails = float(size[0]), float(size[1])
     sentence = None
     if p_value < LEVEL and max(abs(asymmetry), abs(tails)) >= NOT_NORMAL:

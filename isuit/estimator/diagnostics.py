@@ -56,7 +56,7 @@ def of_latent(
         "exposure": exposure(data, counts, latent, comparison, assumed),
         "marginal_reliability": spread / (spread + doubt),
         "item_fit": _item_fit(counts, latent),
-        "assumptions": assumptions.tests(latent, counts),
+        "assumptions": assumptions.tests(latent),
     }
 
 

@@ -19,6 +19,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 from scipy.special import expit
 
+from isuit import columns
 from isuit.domain import FloatArray, IntArray
 
 from .counts import Counts
@@ -131,16 +132,32 @@ def _blocks(counts: Counts, mean: FloatArray) -> list[Block]:
     least = _BLOCK_ENTRIES if entries[-1] > 2 * counts.items else _SMALL_BLOCK
     quota = min(max(least, int(entries[-1]) // _BLOCKS), _LARGEST_BLOCK)
     cuts = np.searchsorted(entries, np.arange(quota, int(entries[-1]), quota)) + 1
-    return [_block(counts, riders) for riders in np.split(order, np.unique(cuts)) if riders.size]
+    # What passes read is written in the order in which they read it, and to a file where it is long.
+    data, indices = columns.Column(np.float64), columns.Column(np.int32)
+    made = []
+    for riders in np.split(order, np.unique(cuts)):
+        if riders.size:
+            trials = counts.trials[riders]
+            items, item = _items(counts, trials)
+            data.append(trials.data)
+            indices.append(item)
+            made.append((riders, items, trials.indptr))
+    every, each = data.array(), indices.array()
+    blocks, start = [], 0
+    for riders, items, ends in made:
+        here = slice(start, start + int(ends[-1]))
+        width = counts.items if isinstance(items, slice) else items.size
+        trials = csr_matrix((every[here], each[here], ends), shape=(riders.size, width))
+        blocks.append(Block(riders, items, trials, counts.rider_trials[riders], counts.rider_successes[riders]))
+        start = here.stop
+    return blocks
 
 
-def _block(counts: Counts, riders: IntArray) -> Block:
-    trials = counts.trials[riders]
-    items: IntArray | slice = slice(None)
-    if trials.nnz < 2 * counts.items:
-        items, local = np.unique(trials.indices, return_inverse=True)
-        trials = csr_matrix((trials.data, local, trials.indptr), shape=(riders.size, items.size))
-    return Block(riders, items, trials, counts.rider_trials[riders], counts.rider_successes[riders])
+def _items(counts: Counts, trials: csr_matrix) -> tuple[IntArray | slice, IntArray]:
+    """The items that these riders have, and each entry's place among them; all items where these are most."""
+    if trials.nnz >= 2 * counts.items:
+        return slice(None), trials.indices
+    return np.unique(trials.indices, return_inverse=True)
 
 
 def failure(a: float, f: FloatArray, theta: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -36,7 +36,7 @@ def checked(
     success = expit(2.0 * (1 + steeper * unit) * skill[rider] - 2.0 * difficulty)
     outcome = (generator.random(rider.size) < success).astype(np.int64)
     fit = latent_fit(observations(rider, metric, outcome, site))
-    return assumptions.tests(fit, fit.problem.likelihood.counts)
+    return assumptions.tests(fit)
 
 
 @pytest.mark.long
@@ -71,6 +71,17 @@ def test_difficulty_that_differs_between_clienteles_is_found() -> None:
     assert found["p_value"] < 1e-3
     assert found["clienteles"] == SITES
     assert "clienteles" in found["sentence"]
+
+
+def test_some_riders_of_a_large_cohort_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half of the riders: the same conclusion from about half of the evidence."""
+    whole = [checked(seed, riders=300, steeper=0.3)["discrimination_by_metric"] for seed in range(6)]
+    monkeypatch.setattr(assumptions, "MOST_ENTRIES", 300 * OUTCOMES // 2 + 1)
+    half = [checked(seed, riders=300, steeper=0.3)["discrimination_by_metric"] for seed in range(6)]
+    evidence = [np.mean([found["statistic"] for found in some]) for some in (half, whole)]
+    size = [np.mean([found["relative_change_per_sd"] for found in some]) for some in (half, whole)]
+    assert 0.35 < evidence[0] / evidence[1] < 0.7
+    assert size[0] == pytest.approx(size[1], rel=0.2)
 
 
 def test_few_riders_are_not_tested() -> None:
