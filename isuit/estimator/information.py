@@ -22,7 +22,7 @@ from . import narrow
 from .design import Design
 from .grids import Block
 
-PRECISION = 1e-4  # of the functions of skill, relative to the largest; the information is off by its square
+PRECISION = 1e-6  # of the functions of skill, relative to the largest; the information is off by its square
 
 
 @dataclass(frozen=True)

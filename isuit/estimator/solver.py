@@ -26,6 +26,8 @@ from .smoothing import choose, precisions
 
 TOLERANCE = 1e-7  # of the gradient, in standard errors: sqrt(g' A^-1 g)
 NO_SKILL = 0.02  # a discrimination below this is none: skill would move no probability by more than 0.5 %
+_LITTLE_SKILL = 0.1  # from here on it is asked whether skill is needed beside the regressors
+_ALIKE = 0.1  # log-likelihood; skill that adds so little would never be promoted
 _MOST_STEPS = 80
 _MOST_CHOICES = 25  # of the smoothing, before it is held as it is
 _LEAP = 3.0  # most that a log precision changes in one step
@@ -115,27 +117,26 @@ def solve(
         if not part.no_skill:
             start = replace(start, phi=part.phi, rho=part.rho)
             # Good enough for the first steps, which only have to come near.
-            information = _positive(riders / part.at.posterior.mean.size * _information(problem, start, part.at))
+            information = riders / part.at.posterior.mean.size * _information(problem, start, part.at)
     state, before, norm_before = start, None, np.inf
     choices, held, same, first = 0, False, False, 1.0
     for step in range(1, _MOST_STEPS + 1):
         at, curve = _pass(problem, state, information=information is None)
         if information is None:
             own, moved = at, 0.0
-            information = _positive(_information(problem, state, at))
+            information = _information(problem, state, at)
             norm_before = np.inf
         elif held and before is not None:
             information = _learnt(problem, information, state, at, *before)
         if not held:
-            rho = choose(information, information @ state.phi + at.gradient, problem.groups, state.rho)
+            positive = _positive(information)
+            rho = choose(positive, positive @ state.phi + at.gradient, problem.groups, state.rho)
             # Far from the maximum the choice is a guess, and a precision that leaps makes the penalty all that counts.
             rho = np.clip(rho, state.rho - _LEAP, state.rho + _LEAP)
             choices += 1
             same = float(np.max(np.abs(rho - state.rho), initial=0.0)) <= _SETTLED
             state = replace(state, rho=rho)
-        factor, gradient = _factor(problem, information, state, at)
-        move = cholesky.solve(factor, gradient)
-        norm = float(np.sqrt(max(float(gradient @ move), 0.0)))
+        move, norm = _direction(problem, information, state, at)
         held = held or (same and norm < 1.0) or choices >= _MOST_CHOICES
         if progress is not None:
             # The gradient falls by orders of magnitude, so its logarithm tells how far the way still is.
@@ -154,7 +155,8 @@ def solve(
         moved += norm
         before = state.phi, at.gradient
         state = _advance(problem, replace(state, nodes=at.nodes), move, at, check=norm > _LONG_STEP)
-        if state.phi[0] < NO_SKILL:
+        information = _carried(problem, information, before[0], state.phi)
+        if state.phi[0] < NO_SKILL or (state.phi[0] < _LITTLE_SKILL and _vanishes(problem, state, at)):
             return _no_skill(problem, state, step)
         if norm > _LONG_STEP or (certainty and own is None and norm < _CLOSE):
             information = None
@@ -162,6 +164,75 @@ def solve(
         f"The fit did not reach its gradient tolerance of {TOLERANCE:.0e} standard errors in {_MOST_STEPS} steps (it "
         f"stood at {norm:.1e}); check the metric for outliers or fit a subset of the cohort."
     )
+
+
+# Steps are taken in a, the curve, and the effects b = a gamma that riders' regressors have on the log odds. In (a,
+# gamma) itself the likelihood has a bent ridge along constant effects when a is small, and Newton's steps would creep.
+
+
+def _moved(problem: Problem, phi: FloatArray, move: FloatArray) -> FloatArray:
+    """The parameters after a move of (a, curve, effects)."""
+    last = 1 + problem.curve_size
+    there = phi + move
+    there[last:] = (phi[0] * phi[last:] + move[last:]) / there[0]
+    return there
+
+
+def _direction(problem: Problem, information: FloatArray, state: State, at: Pass) -> tuple[FloatArray, float]:
+    """Newton's move of (a, curve, effects), and the length of the gradient in standard errors."""
+    weight, last = precisions(state.rho, problem.groups), 1 + problem.curve_size
+    gradient = at.gradient - weight * state.phi
+    a, gamma, slope = state.phi[0], state.phi[last:], gradient[last:].copy()
+    gradient[0] -= gamma @ slope / a
+    gradient[last:] /= a
+    curvature = _in_effects(information + np.diag(weight), a, gamma)
+    # The change of coordinates is not linear: its own curvature counts.
+    curvature[0, 0] -= 2 * gamma @ slope / a**2
+    curvature[0, last:] += slope / a**2
+    curvature[last:, 0] += slope / a**2
+    try:
+        factor = cholesky.factor(curvature)
+    except LinAlgError:
+        factor = cholesky.factor(_in_effects(_positive(information) + np.diag(weight), a, gamma))
+    move = cholesky.solve(factor, gradient)
+    return move, float(np.sqrt(max(float(gradient @ move), 0.0)))
+
+
+def _in_effects(matrix: FloatArray, a: float, gamma: FloatArray) -> FloatArray:
+    """Second derivatives by (a, curve, gamma) as those by (a, curve, effects), but for the curvature of the change."""
+    result, last = matrix.copy(), len(matrix) - gamma.size
+    result[0] -= gamma @ result[last:] / a
+    result[:, 0] -= result[:, last:] @ gamma / a
+    result[last:] /= a
+    result[:, last:] /= a
+    return result
+
+
+def _carried(problem: Problem, information: FloatArray, here: FloatArray, there: FloatArray) -> FloatArray:
+    """The information at other parameters: in (a, curve, effects) it is nearly the same."""
+    last = 1 + problem.curve_size
+    if last == here.size:
+        return information
+    result = information.copy()
+    result[0] += (there[last:] - here[last:]) @ result[last:] / here[0]
+    result[:, 0] += result[:, last:] @ (there[last:] - here[last:]) / here[0]
+    scale = there[0] / here[0]
+    result[last:] *= scale
+    result[:, last:] *= scale
+    return result
+
+
+def _vanishes(problem: Problem, state: State, at: Pass) -> bool:
+    """Whether outcomes are as likely without skill, while what riders' regressors say of them is held.
+
+    Where regressors explain all there is to explain, the maximum lies at a = 0 with infinite coefficients.
+    """
+    a, _, population = split(problem, state.phi)
+    if population.size == 0:
+        return False
+    phi = state.phi.copy()
+    phi[0], phi[1 + problem.curve_size :] = NO_SKILL, population * a / NO_SKILL
+    return _pass(problem, State(phi, state.rho), information=False)[0].log_likelihood > at.log_likelihood - _ALIKE
 
 
 def _learnt(
@@ -231,10 +302,10 @@ def _advance(problem: Problem, state: State, move: FloatArray, at: Pass, check: 
     if state.phi[0] + move[0] < 0.2 * state.phi[0]:
         length = 0.8 * state.phi[0] / -float(move[0])
     if not check:
-        return replace(state, phi=state.phi + length * move)
+        return replace(state, phi=_moved(problem, state.phi, length * move))
     before = penalised(problem, state.phi, state.rho, at.log_likelihood)
     for _ in range(12):
-        phi = state.phi + length * move
+        phi = _moved(problem, state.phi, length * move)
         a, coefficients, population = split(problem, phi)
         trial = problem.likelihood.evaluate(a, problem.curve.at(a, coefficients), population, at.nodes)
         if penalised(problem, phi, state.rho, trial.log_likelihood) >= before:

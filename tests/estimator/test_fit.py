@@ -397,3 +397,29 @@ def test_a_site_that_only_held_out_outcomes_have_does_not_stop_the_fit() -> None
     assert estimate.kind == "latent"
     assert estimate.held_out is not None
     assert len(estimate.curves) == 1 + sites
+
+
+@pytest.mark.parametrize("seed", [0, 1, 5, 8])
+def test_no_skill_beside_correlated_exposure_is_a_single_curve(seed: int) -> None:
+    """What riders' conditions explain by chance, they explain with a going to zero and coefficients to infinity."""
+    generator = np.random.default_rng(seed)
+    rider = np.repeat(np.arange(150), 20)
+    home = generator.uniform(8, 28, 150)
+    metric = np.clip(generator.normal(home[rider], 4), 3, 35)
+    outcome = simulate(generator, rider, np.zeros(150), parabola(metric))
+    estimate = fit(observations(rider, metric, outcome), FitConfig(exposure="correlated"))
+    assert estimate.kind == "single-curve"
+    assert estimate.skills is None
+
+
+def test_riders_who_divide_their_days_evenly_between_two_sites() -> None:
+    """Shares of visits that hardly differ are all but collinear with the level: the information must be exact there."""
+    generator = np.random.default_rng(2)
+    rider = np.repeat(np.arange(250), 800)
+    metric, site = generator.integers(6, 71, rider.size) / 2, generator.integers(0, 2, rider.size)
+    skill = generator.standard_normal(250)
+    outcome = simulate(generator, rider, skill, parabola(metric) + 0.5 * site)
+    estimate = fit(observations(rider, metric, outcome, site))
+    assert estimate.diagnostics["convergence"]["steps"] < 15
+    gap = estimate.curves[2].difficulty - estimate.curves[1].difficulty
+    assert np.median(gap) * skill.std() == pytest.approx(0.5, abs=0.05)
