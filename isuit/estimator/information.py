@@ -23,7 +23,10 @@ from . import narrow
 from .design import Design
 from .grids import Block
 
-PRECISION = 1e-6  # of the functions of skill, relative to the largest; the information is off by its square
+# Of the functions of skill, relative to the largest; the information is off by its square. The more outcomes a rider
+# has, the more of what they would tell is taken away, and the more exact must be what is taken.
+PRECISION = 1e-4
+_OUTCOMES = 20.0
 
 
 @dataclass(frozen=True)
@@ -114,14 +117,15 @@ def _few_functions(block: Block, weight: FloatArray, p: FloatArray) -> tuple[Flo
     by_item = block.trials.T @ np.ones(block.riders.size)
     varying = p - narrow.times(p, by_point)[:, None]
     scaled = varying * np.sqrt(by_item)[:, None] * np.sqrt(by_point)
-    chosen, factor = _pivots(narrow.gram(scaled, scaled))
+    precision = PRECISION / (1.0 + float(block.outcomes.mean()) / _OUTCOMES)
+    chosen, factor = _pivots(narrow.gram(scaled, scaled), precision)
     # Columns at the chosen points made orthonormal over items; the functions are the projections on them.
     across_items = solve_triangular(factor, (varying[:, chosen] * np.sqrt(by_point[chosen])).T, lower=True).T
     return across_items, narrow.gram(across_items * by_item[:, None], varying)
 
 
-def _pivots(gram: FloatArray) -> tuple[IntArray, FloatArray]:
-    """Columns that span the others up to `PRECISION`, and the factor of their own products: Cholesky with pivots.
+def _pivots(gram: FloatArray, precision: float) -> tuple[IntArray, FloatArray]:
+    """Columns that span the others up to a precision, and the factor of their own products: Cholesky with pivots.
 
     Eigenvectors would span with one or two fewer, but for matrices of this size LAPACK's routine wakes threads that
     spin: ten times the CPU time.
@@ -129,7 +133,7 @@ def _pivots(gram: FloatArray) -> tuple[IntArray, FloatArray]:
     left = np.diag(gram).copy()
     rows: list[FloatArray] = []
     chosen: list[int] = []
-    least = PRECISION**2 * float(left.max(initial=0.0))
+    least = precision**2 * float(left.max(initial=0.0))
     while len(chosen) < len(gram):
         pivot = int(left.argmax())
         if not left[pivot] > least:

@@ -165,9 +165,8 @@ def fit_latent(
         phi = np.concatenate([[a], coefficients, np.zeros(population.size)])
         begin = State(phi, rho)
     else:
-        assert near.solution.at.information is not None
         share = float(counts.item_trials.sum() / near.problem.likelihood.counts.item_trials.sum())
-        begin = State(near.solution.phi, near.solution.rho, information=share * near.solution.at.information)
+        begin = State(near.solution.phi, near.solution.rho, information=share * near.solution.information)
     solution = solve(problem, begin, progress, certainty=near is None)
     return LatentFit(space, problem, solution, Units.of(population, solution.phi[1 + problem.curve_size :]))
 

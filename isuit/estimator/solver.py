@@ -35,7 +35,7 @@ _SETTLED = 0.02  # change of a log precision below which the smoothing is held
 _CONTRACTION = 0.3  # a step must shrink the gradient by this, or the information is computed anew
 _LONG_STEP = 3.0  # standard errors; longer steps are checked against the likelihood
 _CLOSE = 0.1  # standard errors from the maximum at which the information of some riders gives way to that of all
-_NEAR = 0.05  # standard errors within which the information is taken as the same
+_NEAR = 0.01  # standard errors, times the root of riders, within which the information changes by less than a percent
 _FEW_RIDERS = 400  # from here on, a fit of every eighth rider gives the start
 _THINNING = 8
 
@@ -85,6 +85,7 @@ class Solution:
     at: Pass
     curve: Curve
     covariance: FloatArray  # of phi, Bayesian: inverse of information plus precisions
+    information: FloatArray  # that the last step was taken with
     gradient_norm: float  # in standard errors
     steps: int
     no_skill: bool
@@ -113,11 +114,11 @@ def solve(
     information, own, moved = start.information, None, 0.0
     if information is None and riders >= max(_FEW_RIDERS, _THINNING * start.phi.size):
         thin = slice(None, None, _THINNING)
-        part = solve(problem.of_riders(thin), replace(start, nodes=None), tolerance=_CLOSE)
+        part = solve(problem.of_riders(thin), replace(start, nodes=None), tolerance=_CLOSE, certainty=False)
         if not part.no_skill:
             start = replace(start, phi=part.phi, rho=part.rho)
             # Good enough for the first steps, which only have to come near.
-            information = riders / part.at.posterior.mean.size * _information(problem, start, part.at)
+            information = riders / part.at.posterior.mean.size * part.information
     state, before, norm_before = start, None, np.inf
     choices, held, same, first = 0, False, False, 1.0
     for step in range(1, _MOST_STEPS + 1):
@@ -143,9 +144,9 @@ def solve(
             first = max(first, norm)
             progress("fit", float(np.clip(np.log(first / max(norm, TOLERANCE)) / np.log(first / TOLERANCE), 0, 1)))
         if held and norm < tolerance:
-            if certainty and (own is None or moved > _NEAR):
+            if certainty and (own is None or moved > _NEAR * np.sqrt(riders)):
                 own = _pass(problem, replace(state, nodes=at.nodes), information=True)[0]
-            return _solution(problem, state, at, own, curve, norm, step)
+            return _solution(problem, state, at, own, information, curve, norm, step)
         # While the smoothing still moves, so does the maximum: a gradient that stays is no sign of an old information.
         if norm > _CONTRACTION * norm_before and (held or norm > 0.5):
             information = None
@@ -315,17 +316,25 @@ def _advance(problem: Problem, state: State, move: FloatArray, at: Pass, check: 
 
 
 def _solution(
-    problem: Problem, state: State, at: Pass, own: Pass | None, curve: Curve, norm: float, steps: int
+    problem: Problem,
+    state: State,
+    at: Pass,
+    own: Pass | None,
+    information: FloatArray,
+    curve: Curve,
+    norm: float,
+    steps: int,
 ) -> Solution:
     """With the information of a pass so near to the maximum that it is the same there, if there was one."""
     covariance = np.zeros((state.phi.size, state.phi.size))
     if own is not None:
         at = replace(at, information=own.information, slope=own.slope)
         covariance = cholesky.inverse(_factor(problem, _information(problem, state, at), state, at)[0])
-    return Solution(state.phi, state.rho, at, curve, covariance, norm, steps, no_skill=False)
+    return Solution(state.phi, state.rho, at, curve, covariance, information, norm, steps, no_skill=False)
 
 
 def _no_skill(problem: Problem, state: State, steps: int) -> Solution:
     at, curve = _pass(problem, state, information=False)
     size = state.phi.size
-    return Solution(state.phi, state.rho, at, curve, np.zeros((size, size)), 0.0, steps, no_skill=True)
+    nothing = np.zeros((size, size))
+    return Solution(state.phi, state.rho, at, curve, nothing, nothing, 0.0, steps, no_skill=True)
