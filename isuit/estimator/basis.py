@@ -19,8 +19,6 @@ from scipy.interpolate import BSpline
 from isuit import columns
 from isuit.domain import FloatArray
 
-from . import narrow
-
 DEGREE = 3
 INTERVALS = 20
 PENALTY_ORDER = 3
@@ -106,7 +104,7 @@ class Spline:
         polynomials = [
             legendre.legval(2 * unit - 1, legendre.legder(np.eye(self.free)[k], derivative)) for k in range(self.free)
         ]
-        rough = narrow.product(self.design(metric, derivative), self._whitening)
+        rough = self.design(metric, derivative) @ self._whitening
         return np.hstack([np.column_stack(polynomials) * scale, rough])
 
 

@@ -12,8 +12,6 @@ from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 
 from isuit.domain import FloatArray
 
-_LARGE = 200
-
 
 def factor(matrix: FloatArray) -> FloatArray:
     """The lower factor of a symmetric positive definite matrix; what is above the diagonal is of no meaning."""
@@ -31,9 +29,5 @@ def solve(lower: FloatArray, right: FloatArray) -> FloatArray:
 
 def inverse(lower: FloatArray) -> FloatArray:
     """The inverse of the matrix that was factored."""
-    size = len(lower)
-    if size <= _LARGE:
-        return solve(lower, np.eye(size))
-    # A third of the work of solving for the identity; but OpenBLAS wakes its threads for it at any size.
     half, _ = dpotri(lower, lower=1)
     return np.asarray(np.tril(half) + np.tril(half, -1).T)

@@ -20,7 +20,6 @@ from scipy.special import expit
 
 from isuit.domain import FloatArray, IntArray
 
-from . import narrow
 from .basis import Spline
 from .design import Design, free_groups, local_columns
 from .quadrature import Curve
@@ -51,16 +50,16 @@ class Anchor:
         f0 = -np.log(values / (1 - values)) * np.sqrt(1 + 0.35 * a * a)
         for _ in range(50):
             p = expit(a * _z - f0[:, None])
-            step = (narrow.times(p, _w) - values) / narrow.times(p * (1 - p), _w)
+            step = ((p @ _w) - values) / ((p * (1 - p)) @ _w)
             f0 += np.clip(step, -2.0, 2.0)
             if np.max(np.abs(step)) < 1e-12:
                 break
         p = expit(a * _z - f0[:, None])
         v = p * (1 - p)
-        mass = narrow.times(v, _w)
-        first = narrow.times(v * _z, _w) / mass
+        mass = v @ _w
+        first = ((v * _z) @ _w) / mass
         # Differentiate E[sigmoid(a theta - f0(a))] = s twice.
-        second = narrow.times(v * (1 - 2 * p) * (_z - first[:, None]) ** 2, _w) / mass
+        second = ((v * (1 - 2 * p) * (_z - first[:, None]) ** 2) @ _w) / mass
         return f0[where], first[where], second[where]
 
 

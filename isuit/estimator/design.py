@@ -14,7 +14,6 @@ from scipy.sparse import csr_matrix
 
 from isuit.domain import FloatArray, IntArray
 
-from . import narrow
 from .smoothing import FREE
 
 
@@ -37,12 +36,12 @@ class Design:
     def apply(self, coefficients: FloatArray) -> FloatArray:
         """Values at the rows."""
         width = self.dense.shape[1]
-        values = narrow.times(self.dense, coefficients[:width])
+        values = self.dense @ coefficients[:width]
         return values if self.local is None else np.asarray(values + self.local @ coefficients[width:])
 
     def pull_back(self, by_row: FloatArray) -> FloatArray:
         """The transpose applied to one number per row."""
-        dense = narrow.transposed_times(self.dense, by_row)
+        dense = self.dense.T @ by_row
         return dense if self.local is None else np.concatenate([dense, self.local.T @ by_row])
 
     def gram(self, weight: FloatArray) -> FloatArray:
@@ -57,10 +56,10 @@ def gram(dense: FloatArray, local: csr_matrix | None, weight: FloatArray | None 
     """Second moments of rows that have a dense and a local part."""
     scaled = dense if weight is None else dense * weight[:, None]
     if local is None:
-        return narrow.gram(dense, scaled)
+        return dense.T @ scaled
     width, size = dense.shape[1], dense.shape[1] + local.shape[1]
     total = np.empty((size, size))
-    total[:width, :width] = narrow.gram(dense, scaled)
+    total[:width, :width] = dense.T @ scaled
     total[width:, :width] = local.T @ scaled
     total[:width, width:] = total[width:, :width].T
     weighted = local if weight is None else local.multiply(weight[:, None]).tocsr()

@@ -26,7 +26,7 @@ from isuit.domain import (
 )
 from isuit.errors import InputError
 
-from . import diagnostics, heldout, newcomers, scores
+from . import diagnostics, heldout, newcomers, scores, threads
 from .basis import Spline, spline_for
 from .counts import Counts, count
 from .curves import SUITABILITY_RANGE, CurveSpace
@@ -63,6 +63,7 @@ class _Prepared:
         return fit_single_curve(self.single_design, counts.item_trials, counts.item_successes, rho, start)
 
 
+@threads.one_thread()
 def fit(data: Observations, config: FitConfig | None = None, progress: Progress | None = None) -> Estimate:
     """Estimate difficulty and skill, or the single curve where that is the honest answer."""
     config = FitConfig() if config is None else config
@@ -167,6 +168,7 @@ def _held_out(data: Observations, config: FitConfig, full: LatentFit, progress: 
     )
 
 
+@threads.one_thread()
 def predict_held_out(
     data: Observations, config: FitConfig, kept_back: NDArray[np.bool_]
 ) -> tuple[FloatArray, FloatArray]:

@@ -23,6 +23,7 @@ from isuit import columns
 from isuit.domain import FloatArray, IntArray
 
 from .counts import Counts
+from .threads import CORES
 
 STEP = 0.95  # of the narrowest sd in a block: the rule's error is then below 1e-9
 STRIP = 0.75  # over a: the step that the logistic curve needs, for an error of about 1e-8
@@ -35,7 +36,6 @@ _BLOCK_ENTRIES = 16_000  # at least so many sparse entries in a block, so that t
 _SMALL_BLOCK = 1_200
 _BLOCKS = 8  # and about so many blocks of a large cohort
 _LARGEST_BLOCK = 64_000  # entries; what a block makes stays in the cache
-_THREADS = 2
 
 _S = TypeVar("_S")
 _T = TypeVar("_T")
@@ -193,5 +193,5 @@ def over(parts: Sequence[_S], task: Callable[[_S], _T]) -> list[_T]:
     """The task's results in the order of the parts; on both cores where that pays."""
     if len(parts) < 4:
         return [task(part) for part in parts]
-    with ThreadPoolExecutor(_THREADS) as pool:
+    with ThreadPoolExecutor(CORES) as pool:
         return list(pool.map(task, parts))

@@ -19,7 +19,6 @@ from scipy.sparse import block_diag, csr_matrix, vstack
 
 from isuit.domain import FloatArray, IntArray
 
-from . import narrow
 from .design import Design
 from .grids import Block
 
@@ -84,7 +83,7 @@ def missing(
     loading[:, count + 1, 0] = 1.0
     spread = covariance @ loading
     size = loading.shape[2]
-    dense = narrow.gram(loading.reshape(-1, size), spread.reshape(-1, size))
+    dense = loading.reshape(-1, size).T @ spread.reshape(-1, size)
     if curve.local is None and population.local is None:
         return Columns(dense, None, None), Slope(spread[:, count], None)
 
@@ -115,13 +114,13 @@ def _few_functions(block: Block, weight: FloatArray, p: FloatArray) -> tuple[Flo
     """Probabilities, up to a constant for each item, as items x functions times functions x points."""
     by_point = weight.sum(axis=0) / weight.shape[0]
     by_item = block.trials.T @ np.ones(block.riders.size)
-    varying = p - narrow.times(p, by_point)[:, None]
+    varying = p - (p @ by_point)[:, None]
     scaled = varying * np.sqrt(by_item)[:, None] * np.sqrt(by_point)
     precision = PRECISION / (1.0 + float(block.outcomes.mean()) / _OUTCOMES)
-    chosen, factor = _pivots(narrow.gram(scaled, scaled), precision)
+    chosen, factor = _pivots((scaled.T @ scaled), precision)
     # Columns at the chosen points made orthonormal over items; the functions are the projections on them.
     across_items = solve_triangular(factor, (varying[:, chosen] * np.sqrt(by_point[chosen])).T, lower=True).T
-    return across_items, narrow.gram(across_items * by_item[:, None], varying)
+    return across_items, ((across_items * by_item[:, None]).T @ varying)
 
 
 def _pivots(gram: FloatArray, precision: float) -> tuple[IntArray, FloatArray]:
@@ -153,13 +152,13 @@ def _pivots(gram: FloatArray, precision: float) -> tuple[IntArray, FloatArray]:
 def _covariance(shared: FloatArray, weight: FloatArray, own: FloatArray) -> FloatArray:
     """Posterior covariance of the shared functions and, last, of one of the rider's own: riders x functions squared."""
     count, riders = len(shared), weight.shape[0]
-    mean = narrow.product(weight, shared.T)
+    mean = weight @ shared.T
     products = (shared[:, None, :] * shared[None, :, :]).reshape(count * count, -1)
     covariance = np.empty((riders, count + 1, count + 1))
-    second = narrow.product(weight, products.T).reshape(riders, count, count)
+    second = (weight @ products.T).reshape(riders, count, count)
     covariance[:, :count, :count] = second - mean[:, :, None] * mean[:, None, :]
     centred = own - np.einsum("rq,rq->r", weight, own)[:, None]
     weighted = weight * centred
-    covariance[:, count, :count] = covariance[:, :count, count] = narrow.product(weighted, shared.T)
+    covariance[:, count, :count] = covariance[:, :count, count] = weighted @ shared.T
     covariance[:, count, count] = np.einsum("rq,rq->r", weighted, centred)
     return covariance

@@ -10,7 +10,6 @@ from scipy.special import expit
 from isuit import columns
 from isuit.domain import FloatArray, IntArray
 
-from . import narrow
 from .counts import Counts
 from .curves import Anchor, CurveSpace, ItemCurve
 from .population import Units, population_design
@@ -65,7 +64,7 @@ class LatentFit:
     def difficulty(self, metric: FloatArray, site: int = -1) -> Band:
         """Difficulty and its standard error, by the delta method over curve, discrimination and population."""
         value, slope = self.difficulty_slope(metric, site)
-        spread = narrow.product(slope, self.solution.covariance)
+        spread = slope @ self.solution.covariance
         se = np.sqrt(np.einsum("xm,xm->x", spread, slope))
         return Band(value, se, spread @ self._discrimination_slope)
 
@@ -92,16 +91,16 @@ class LatentFit:
         local = design.local.toarray() if design.local is not None else np.zeros((metric.size, 0))
         columns = np.hstack([design.dense, local])
         last = 1 + self.problem.curve_size
-        spread = narrow.product(columns, self.solution.covariance[1:last, 1:last])
+        spread = columns @ self.solution.covariance[1:last, 1:last]
         se = np.sqrt(np.einsum("xm,xm->x", spread, columns))
-        return Band(narrow.times(columns, coefficients), se, np.zeros(metric.size))
+        return Band((columns @ coefficients), se, np.zeros(metric.size))
 
     def marginal(self, metric: FloatArray, site: int = -1) -> FloatArray:
         """The single suitability curve: skill integrated out over the population's mixture."""
         f = self.log_odds(metric, site)
         theta = (self.units.points[:, None] + _z).ravel()
         weight = np.tile(_w, self.units.points.size) / self.units.points.size
-        return narrow.times(expit(self.solution.discrimination * theta - f[:, None]), weight)
+        return np.asarray(expit(self.solution.discrimination * theta - f[:, None]) @ weight)
 
     def skills(self) -> tuple[FloatArray, FloatArray]:
         """Posterior mean and sd of each rider's skill; the sd includes the uncertainty of curve and discrimination."""

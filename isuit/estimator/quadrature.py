@@ -18,7 +18,7 @@ from scipy.sparse import csr_matrix, hstack, vstack
 
 from isuit.domain import FloatArray, IntArray
 
-from . import grids, narrow
+from . import grids
 from .counts import Counts
 from .design import Design
 from .grids import MOST_POINTS, Block, Grid, Nodes
@@ -182,8 +182,8 @@ class MarginalLikelihood:
             total = weight.sum(axis=1)
             weight /= total[:, None]
             centre = float(theta.mean())
-            mean = narrow.times(weight, theta - centre)
-            sd = np.sqrt(np.maximum(narrow.times(weight, (theta - centre) ** 2) - mean**2, 1e-300))
+            mean = weight @ (theta - centre)
+            sd = np.sqrt(np.maximum((weight @ ((theta - centre) ** 2)) - mean**2, 1e-300))
             enough, grid = _next(grid, theta, weight, sd, a)
             if enough:
                 break
@@ -195,7 +195,7 @@ class MarginalLikelihood:
         moments, taken, slope = None, None, None
         if information:
             varies = shares * (1.0 - p)
-            moments = np.stack([narrow.times(varies, theta**k) for k in range(3)])
+            moments = np.stack([(varies @ (theta**k)) for k in range(3)])
             shortfall = theta * (block.successes[:, None] - block.trials @ p)
             if curve.by_a.any():
                 shortfall += block.trials @ (p * curve.by_a[block.items, None])
@@ -220,10 +220,10 @@ class MarginalLikelihood:
         order = self._parameter_of_column(curve)
         ordered = covariance[np.ix_(order, order)]
         width = slope.dense.shape[1]
-        added = np.einsum("rm,rm->r", narrow.product(slope.dense, ordered[:width, :width]), slope.dense)
+        added = np.einsum("rm,rm->r", (slope.dense @ ordered[:width, :width]), slope.dense)
         if slope.local is None:
             return np.asarray(added)
-        spread = 2 * narrow.product(slope.dense, ordered[:width, width:]) + slope.local @ ordered[width:, width:]
+        spread = 2 * (slope.dense @ ordered[:width, width:]) + slope.local @ ordered[width:, width:]
         return np.asarray(added + np.asarray(slope.local.multiply(spread).sum(axis=1)).ravel())
 
     def expected_by_entry(self, a: float, curve: Curve, posterior: Posterior) -> tuple[csr_matrix, csr_matrix]:
@@ -239,7 +239,7 @@ class MarginalLikelihood:
             place = np.repeat(trials.indptr[block.riders] - block.trials.indptr[:-1], length)
             place += np.arange(place.size)
             share[place] = weighted.sum(axis=1)
-            with_skill[place] = narrow.times(weighted, part.theta)
+            with_skill[place] = weighted @ part.theta
 
         grids.over(posterior.parts, of_part)
         first, second = (

@@ -16,7 +16,7 @@ from scipy.special import ndtr, stdtrit  # of the normal and of Student's distri
 
 from isuit.domain import FloatArray, HeldOut, IntArray, Observations, Split
 
-from . import heldout, narrow
+from . import heldout
 
 GROUPS = 10  # of the calibration table and of the parts of the Brier score
 LEAST_PROBABILITY = 1e-12  # below, a log score counts as this: one outcome cannot cost more than 27.6
@@ -182,7 +182,7 @@ def _resampled(sums: FloatArray) -> FloatArray:
         drawn = (((raw >> np.uint64(32)) * np.uint64(clusters)) >> np.uint64(32)).astype(np.int64)
         cell = drawn.reshape(_AT_A_TIME, clusters) + clusters * np.arange(_AT_A_TIME)[:, None]
         times = np.bincount(cell.ravel(), minlength=_AT_A_TIME * clusters).reshape(_AT_A_TIME, clusters)
-        found.append(narrow.product(times.astype(np.float64), sums))
+        found.append(times.astype(np.float64) @ sums)
     return np.concatenate(found)
 
 

@@ -19,7 +19,7 @@ from scipy.linalg import LinAlgError
 from isuit.domain import FloatArray, IntArray
 from isuit.errors import EstimationError
 
-from . import cholesky
+from . import cholesky, threads
 from .grids import Nodes
 from .quadrature import Curve, MarginalLikelihood, Pass
 from .smoothing import choose, precisions
@@ -110,6 +110,11 @@ def solve(
 
     A fit that only predicts needs no `certainty`: it has no covariance then, or that of an earlier step.
     """
+    with threads.for_parameters(start.phi.size):
+        return _solve(problem, start, progress, tolerance, certainty)
+
+
+def _solve(problem: Problem, start: State, progress: Progress | None, tolerance: float, certainty: bool) -> Solution:
     riders = problem.likelihood.counts.riders
     information, own, moved = start.information, None, 0.0
     if information is None and riders >= max(_FEW_RIDERS, _THINNING * start.phi.size):

@@ -93,8 +93,8 @@ def _round_bins(lowest: float, highest: float) -> Bins:
         width = float(f"{factor * power:.6g}")
         first, last = math.floor(lowest / width), math.ceil(highest / width)
         # A quotient can round to the whole number next to it: an end that is just beyond an edge keeps its bin.
-        first -= Bins(first, 1, width).lower > lowest
-        last += Bins(last, 1, width).lower < highest
+        first -= int(Bins(first, 1, width).lower > lowest)
+        last += int(Bins(last, 1, width).lower < highest)
         if last - first <= MOST:
             return Bins(first, max(last - first, 1), width)
     raise AssertionError("a width of a hundred times the span covers it")

@@ -17,6 +17,7 @@ from scipy.special import chdtrc  # chi-square's tail; scipy.stats would take a 
 
 from isuit.domain import FitConfig, FloatArray
 from isuit.errors import EstimationError
+from isuit.estimator import threads
 from isuit.estimator.basis import spline_for
 from isuit.estimator.counts import Counts, count
 from isuit.estimator.curves import CurveSpace
@@ -56,6 +57,7 @@ class CellCurves:
         return self.latent.marginal(self.placed.bins.centres, self.code(cell))
 
 
+@threads.one_thread()
 def fit_cells(placed: Placed, policy: Policy, config: FitConfig) -> CellCurves:
     """Fit the curves of all cells together; raises `Unfit` where the estimator's gates do not pass."""
     outcomes, cells = placed.outcomes, len(placed.cells)

@@ -20,6 +20,7 @@ from scipy.sparse import csr_matrix
 from scipy.special import expit
 
 from isuit.domain import FloatArray, IntArray
+from isuit.estimator import threads
 from isuit.estimator.curves import FEW_SITES
 from isuit.estimator.population import Units
 from isuit.estimator.solver import split
@@ -37,6 +38,7 @@ def refused_bins(curves: CellCurves, released: NDArray[np.bool_], policy: Policy
     return np.asarray(released & (largest_influence(curves, released, policy) > policy.influence))
 
 
+@threads.one_thread()
 def largest_influence(curves: CellCurves, released: NDArray[np.bool_], policy: Policy) -> FloatArray:
     """The largest movement of each released point by any one rider, in skill sds; zero where nothing is released."""
     latent, cells = curves.latent, len(curves.placed.cells)

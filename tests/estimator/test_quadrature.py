@@ -177,7 +177,7 @@ def test_threads_do_not_change_a_bit(monkeypatch: pytest.MonkeyPatch) -> None:
     counts, f, curve = cohort(300, 200, 2.0)
     results = []
     for threads in (1, 2, 7):
-        monkeypatch.setattr(grids, "_THREADS", threads)
+        monkeypatch.setattr(grids, "CORES", threads)
         likelihood = MarginalLikelihood(counts, plain_population(300))
         nodes = likelihood.place(2.0, f, np.zeros(0))
         assert len(nodes.blocks) >= 4, "a cohort this small is not shared between threads"
