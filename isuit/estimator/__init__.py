@@ -1,9 +1,10 @@
-"""Marginal maximum likelihood for skill and difficulty. Numpy and scipy only: no files, no clock, no printing.
+"""Marginal maximum likelihood for skill and difficulty. Numpy and scipy only: no store, no clock, no printing.
 
     estimate = fit(observations, FitConfig())
 
-`fit.py` tells the order of the steps; `quadrature.py` is the likelihood, `solver.py` its maximisation, `curves.py` and
-`population.py` the two sides of the model, `latent.py` what follows from a solution.
+`fit.py` tells the order of the steps; `quadrature.py` is the likelihood, on the grids of `grids.py` and with the
+information of `information.py`; `solver.py` is its maximisation, `curves.py` and `population.py` the two sides of the
+model, `latent.py` what follows from a solution, `diagnostics.py` what a fit says about itself.
 """
 
 from .fit import ESTIMATOR_VERSION, fit, predict_held_out

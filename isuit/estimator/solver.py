@@ -1,9 +1,10 @@
 """Maximising the penalised marginal likelihood.
 
 `solve` starts a large cohort from the fit of every eighth rider; then it takes Newton steps on the marginal
-likelihood, each with freshly placed nodes and freshly chosen smoothing. The information is computed anew only
-when steps with the old one stop to shrink the gradient. What counts as converged is the gradient in units of
-standard errors (`TOLERANCE`), never a small change; and a = 0, where the gradient in a always vanishes, is a
+likelihood, with freshly chosen smoothing until that stands. The information costs several gradients: first steps
+use that of the riders who gave the start, later ones learn from how the gradient changed, and it is computed anew
+only near the maximum and where steps stop to shrink the gradient. What counts as converged is the gradient in units
+of standard errors (`TOLERANCE`), never a small change; and a = 0, where the gradient in a always vanishes, is a
 verdict of its own (`no_skill`).
 """
 
