@@ -12,9 +12,7 @@ from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import connected_components
 from scipy.special import chdtrc  # chi-square's tail; scipy.stats would take a second to import
 
-from isuit import columns
 from isuit.domain import (
-    NO_TIME,
     DifficultyCurve,
     Estimate,
     FitConfig,
@@ -24,12 +22,11 @@ from isuit.domain import (
     PromotionReport,
     Skills,
 )
-from isuit.errors import InputError
 
 from . import diagnostics, heldout, newcomers, scores, threads
 from .basis import Spline, spline_for
 from .counts import Counts, count
-from .curves import SUITABILITY_RANGE, CurveSpace
+from .curves import CurveSpace
 from .design import Design
 from .gate import Gate, Incidence, check, incidence
 from .latent import LatentFit, anchor_of, fit_latent, penalised_log_likelihood
@@ -37,11 +34,11 @@ from .population import largest_clientele, visits
 from .scoring import latent_parameters, single_parameters
 from .single_curve import SingleCurve, fit_single_curve
 from .solver import Progress
+from .validity import validate
 
-ESTIMATOR_VERSION = "1"  # changes whenever the same cohort and configuration can give other numbers
+ESTIMATOR_VERSION = "2"  # changes whenever the same cohort and configuration can give other numbers
 
 GRID_POINTS = 101  # metrics at which a curve is told
-_LARGEST_METRIC = 1e100  # its square, and a curve's slope along it, stay within binary64
 USABLE_OUTCOMES, USABLE_BINS = 5, 3
 USABLE_SD = 0.8  # a posterior sd above this says little more than that the rider is one of the population
 PROMOTION_LEVEL = 0.01
@@ -67,7 +64,7 @@ class _Prepared:
 def fit(data: Observations, config: FitConfig | None = None, progress: Progress | None = None) -> Estimate:
     """Estimate difficulty and skill, or the single curve where that is the honest answer."""
     config = FitConfig() if config is None else config
-    _validate(data, config)
+    validate(data, config)
     graph = incidence(data.rider, data.metric, len(data.riders), config.gate_bins)
     gate = check(graph, config)
     prepared = _prepare(data, config, spline_for(data.metric))
@@ -88,42 +85,6 @@ def fit(data: Observations, config: FitConfig | None = None, progress: Progress 
     refit = partial(_refit, data, config, latent.space.spline, latent, progress, present_only=True)
     others = newcomers.newcomers(data, refit)
     return _latent_estimate(data, config, gate, graph, promotion, predicted, others, prepared, single, latent)
-
-
-def _validate(data: Observations, config: FitConfig) -> None:
-    if len(data) == 0:
-        raise InputError("The cohort has no outcomes; give one with at least one row.")
-    lower, upper = float(data.metric.min()), float(data.metric.max())
-    if not (np.isfinite(lower) and np.isfinite(upper)):  # one that is not a number is both
-        raise InputError("The metric has values that are not finite numbers; remove or correct them.")
-    if not all(np.isin(data.outcome[part], (0, 1)).all() for part in columns.slices(len(data))):
-        raise InputError("Outcomes must be 0 or 1; recode the others or remove them.")
-    if max(-lower, upper) > _LARGEST_METRIC or 0 < upper - lower < 1 / _LARGEST_METRIC:
-        raise InputError(
-            f"The metric runs from {lower:.6g} to {upper:.6g}, too large or too fine a range to compute with; "
-            "remove values that cannot be or give the metric in other units."
-        )
-    _validate_anchor(data, config)
-    if config.split != "rider" and (data.observed_at is None or data.observed_at.min() == NO_TIME):
-        raise InputError(f"--split {config.split} needs an observed_at for every outcome; use --split rider.")
-
-
-def _validate_anchor(data: Observations, config: FitConfig) -> None:
-    if config.anchor is None:
-        return
-    points = np.array(config.anchor, dtype=np.float64).reshape(-1, 2)
-    metric, suitability = points.T
-    if len(points) < 2 or not np.isfinite(points).all() or np.any(np.diff(metric) <= 0):
-        raise InputError("The anchor needs at least two points with finite values, in increasing order of the metric.")
-    if np.any((suitability < 0) | (suitability > 1)):
-        raise InputError("The anchor has a suitability outside 0 to 1; an expert's suitability is between them.")
-    parts = (np.interp(data.metric[part], metric, suitability) for part in columns.slices(len(data)))
-    given = [end for part in parts for end in np.clip([part.min(), part.max()], *SUITABILITY_RANGE)]
-    if data.metric.min() < data.metric.max() and min(given) == max(given):
-        raise InputError(
-            "The anchor is the same at every observed metric, so it gives the curve no shape; leave it out or give "
-            "one that varies there."
-        )
 
 
 def _prepare(

@@ -1,0 +1,50 @@
+"""What a cohort and a configuration must be like before anything is computed."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from isuit import columns
+from isuit.domain import NO_TIME, FitConfig, Observations
+from isuit.errors import InputError
+
+from .curves import SUITABILITY_RANGE
+
+_LARGEST_METRIC = 1e100  # its square, and a curve's slope along it, stay within binary64
+
+
+def validate(data: Observations, config: FitConfig) -> None:
+    """Refuse what cannot be fitted, in one sentence that says what to do."""
+    if len(data) == 0:
+        raise InputError("The cohort has no outcomes; give one with at least one row.")
+    lower, upper = float(data.metric.min()), float(data.metric.max())
+    if not (np.isfinite(lower) and np.isfinite(upper)):  # one that is not a number is both
+        raise InputError("The metric has values that are not finite numbers; remove or correct them.")
+    if not all(np.isin(data.outcome[part], (0, 1)).all() for part in columns.slices(len(data))):
+        raise InputError("Outcomes must be 0 or 1; recode the others or remove them.")
+    if max(-lower, upper) > _LARGEST_METRIC or 0 < upper - lower < 1 / _LARGEST_METRIC:
+        raise InputError(
+            f"The metric runs from {lower:.6g} to {upper:.6g}, too large or too fine a range to compute with; "
+            "remove values that cannot be or give the metric in other units."
+        )
+    _validate_anchor(data, config)
+    if config.split != "rider" and (data.observed_at is None or data.observed_at.min() == NO_TIME):
+        raise InputError(f"--split {config.split} needs an observed_at for every outcome; use --split rider.")
+
+
+def _validate_anchor(data: Observations, config: FitConfig) -> None:
+    if config.anchor is None:
+        return
+    points = np.array(config.anchor, dtype=np.float64).reshape(-1, 2)
+    metric, suitability = points.T
+    if len(points) < 2 or not np.isfinite(points).all() or np.any(np.diff(metric) <= 0):
+        raise InputError("The anchor needs at least two points with finite values, in increasing order of the metric.")
+    if np.any((suitability < 0) | (suitability > 1)):
+        raise InputError("The anchor has a suitability outside 0 to 1; an expert's suitability is between them.")
+    parts = (np.interp(data.metric[part], metric, suitability) for part in columns.slices(len(data)))
+    given = [end for part in parts for end in np.clip([part.min(), part.max()], *SUITABILITY_RANGE)]
+    if data.metric.min() < data.metric.max() and min(given) == max(given):
+        raise InputError(
+            "The anchor is the same at every observed metric, so it gives the curve no shape; leave it out or give "
+            "one that varies there."
+        )
