@@ -27,6 +27,7 @@ from basis_study import fit_with
 from isuit.domain import FitConfig, FloatArray
 from isuit.estimator import fit
 from isuit.estimator.basis import INTERVALS, PENALTY_ORDER
+from isuit.estimator.threads import one_thread
 from isuit.experiment.cohort import FIRST_REPLICATE_SEED, REFERENCE_SEED, Truth, draw
 from isuit.experiment.recovery import recover
 
@@ -100,7 +101,8 @@ def cpu_times(task: Callable[[], object]) -> FloatArray:
 def time_rows() -> list[Row]:
     data, _ = draw(Truth(), REFERENCE_SEED)
     whole = cpu_times(lambda: fit(data, FitConfig()))
-    alone = cpu_times(lambda: fit_with(data, INTERVALS, PENALTY_ORDER).skills())
+    with one_thread():  # as `fit` has it
+        alone = cpu_times(lambda: fit_with(data, INTERVALS, PENALTY_ORDER).skills())
 
     def text(times: FloatArray) -> str:
         return f"{np.median(times):.3f} s ({times.min():.3f} to {times.max():.3f}, n = {times.size})"

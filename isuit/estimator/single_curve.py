@@ -10,7 +10,7 @@ from scipy.special import expit
 from isuit.domain import FloatArray
 from isuit.errors import EstimationError
 
-from . import cholesky
+from . import cholesky, threads
 from .design import Design
 from .smoothing import choose, precisions
 
@@ -32,6 +32,7 @@ class SingleCurve:
         return np.asarray(expit(-design.apply(self.coefficients)))
 
 
+@threads.one_thread()
 def fit_single_curve(
     design: Design,
     trials: FloatArray,
