@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -140,6 +141,10 @@ def growth(results: list[dict[str, Any]], figure: Callable[[dict[str, Any]], flo
     return float(np.polyfit(size, spent, 1)[0])
 
 
+def of_stage(name: str, figure: str, result: dict[str, Any]) -> float:
+    return float(result["stages"][name][figure])
+
+
 def fitting(result: dict[str, Any]) -> float:
     return sum(result["stages"][name]["cpu_seconds"] for name in FITTING)
 
@@ -151,8 +156,7 @@ def total(result: dict[str, Any]) -> float:
 def table(results: list[dict[str, Any]]) -> str:
     """CPU seconds by stage and size, and the exponent of each."""
     rows: list[tuple[str, Callable[[dict[str, Any]], float]]] = [
-        (name, lambda result, name=name: result["stages"][name]["cpu_seconds"])  # type: ignore[misc]
-        for name in results[0]["stages"]
+        (name, partial(of_stage, name, "cpu_seconds")) for name in results[0]["stages"]
     ]
     rows += [("counting to skills", fitting), ("reading to skills", total)]
     sizes = " | ".join(f"{result['outcomes']:,}" for result in results)
@@ -167,7 +171,7 @@ def table(results: list[dict[str, Any]]) -> str:
     for name, last in (("DuckDB", "DuckDB"), ("reading", "reading"), ("reading to skills", "skills"), (WHOLE, WHOLE)):
         if last in results[0]["stages"]:
             peaks = [result["stages"][last]["peak_megabytes"] for result in results]
-            exponent = growth(results, lambda result, last=last: result["stages"][last]["peak_megabytes"])  # type: ignore[misc]
+            exponent = growth(results, partial(of_stage, last, "peak_megabytes"))
             cells = " | ".join(f"{peak:.0f}" for peak in peaks)
             lines.append(f"| peak MB, {name} | {cells} | {'' if exponent is None else f'{exponent:.2f}'} |")
     return "\n".join(lines)

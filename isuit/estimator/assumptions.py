@@ -25,7 +25,7 @@ from isuit.domain import FloatArray, IntArray
 from .counts import Counts
 from .latent import LatentFit
 from .population import visits
-from .quadrature import MarginalLikelihood, Posterior
+from .quadrature import ByEntry, MarginalLikelihood, Posterior
 from .solver import split
 
 LEVEL = 0.01
@@ -44,6 +44,7 @@ class _Tested:
     fit: LatentFit
     likelihood: MarginalLikelihood
     posterior: Posterior
+    by_entry: ByEntry
     scores: csr_matrix
     covariance: FloatArray
 
@@ -62,8 +63,9 @@ class _Tested:
             likelihood = part.likelihood
             nodes = likelihood.place(a, solution.curve.value, population)
             posterior = likelihood.evaluate(a, solution.curve, population, nodes).posterior
-        scores = likelihood.rider_scores(a, solution.curve, population, posterior)
-        return cls(fit, likelihood, posterior, scores, every * solution.covariance)
+        by_entry = likelihood.expected_by_entry(a, solution.curve, posterior)
+        scores = likelihood.rider_scores(solution.curve, population, posterior, by_entry)
+        return cls(fit, likelihood, posterior, by_entry, scores, every * solution.covariance)
 
 
 def tests(fit: LatentFit) -> dict[str, Any]:
@@ -101,8 +103,7 @@ def _discrimination(tested: _Tested) -> dict[str, Any] | None:
     if sd == 0.0:
         return None
     u = (counts.item_metric - mean) / sd
-    expected = tested.likelihood.expected_by_entry(solution.discrimination, solution.curve, tested.posterior)[1]
-    score = (counts.successes @ u) * tested.posterior.mean - expected @ u
+    score = (counts.successes @ u) * tested.posterior.mean - tested.by_entry.with_skill @ u
     statistic, p_value, size = score_test(tested.scores, tested.covariance, score[:, None])
     change = float(size[0]) / solution.discrimination
     sentence = None

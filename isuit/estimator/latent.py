@@ -93,7 +93,7 @@ class LatentFit:
         last = 1 + self.problem.curve_size
         spread = columns @ self.solution.covariance[1:last, 1:last]
         se = np.sqrt(np.einsum("xm,xm->x", spread, columns))
-        return Band((columns @ coefficients), se, np.zeros(metric.size))
+        return Band(columns @ coefficients, se, np.zeros(metric.size))
 
     def marginal(self, metric: FloatArray, site: int = -1) -> FloatArray:
         """The single suitability curve: skill integrated out over the population's mixture."""

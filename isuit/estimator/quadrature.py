@@ -12,6 +12,7 @@ blocks are added in the order of the blocks, so no result depends on the number 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_matrix, hstack, vstack
@@ -78,6 +79,13 @@ class Posterior:
         return result
 
 
+class ByEntry(NamedTuple):
+    """Of each rider at each of their items, riders x items."""
+
+    expected: csr_matrix  # successes
+    with_skill: csr_matrix  # their expectation times skill
+
+
 @dataclass(frozen=True)
 class Pass:
     """What one pass found; vectors and matrices run over (a, curve coefficients, population coefficients)."""
@@ -88,6 +96,7 @@ class Pass:
     item_residual: FloatArray  # successes minus expected successes
     posterior: Posterior
     nodes: Nodes  # for the next pass nearby
+    exact: bool  # every grid was wide and fine enough, as all are but far from any maximum
     slope: Slope | None  # of posterior means, with the information
 
 
@@ -96,7 +105,8 @@ class _Integral:
     """A block's share of a pass."""
 
     part: Part
-    grid: Grid
+    grid: Grid  # to go on with
+    exact: bool
     log_likelihood: float
     mean: FloatArray
     sd: FloatArray
@@ -162,6 +172,7 @@ class MarginalLikelihood:
             residual,
             Posterior(tuple(one.part for one in found), mean, sd),
             replace(nodes, grids=tuple(one.grid for one in found)),
+            all(one.exact for one in found),
             _joined(found, counts.riders) if information else None,
         )
 
@@ -183,9 +194,9 @@ class MarginalLikelihood:
             weight /= total[:, None]
             centre = float(theta.mean())
             mean = weight @ (theta - centre)
-            sd = np.sqrt(np.maximum((weight @ ((theta - centre) ** 2)) - mean**2, 1e-300))
-            enough, grid = _next(grid, theta, weight, sd, a)
-            if enough:
+            sd = np.sqrt(np.maximum(weight @ (theta - centre) ** 2 - mean**2, 1e-300))
+            exact, grid = _next(grid, theta, weight, sd, a)
+            if exact:
                 break
         by_item = block.trials.T @ weight
         step = float(theta[1] - theta[0])
@@ -195,7 +206,7 @@ class MarginalLikelihood:
         moments, taken, slope = None, None, None
         if information:
             varies = shares * (1.0 - p)
-            moments = np.stack([(varies @ (theta**k)) for k in range(3)])
+            moments = np.stack([varies @ theta**k for k in range(3)])
             shortfall = theta * (block.successes[:, None] - block.trials @ p)
             if curve.by_a.any():
                 shortfall += block.trials @ (p * curve.by_a[block.items, None])
@@ -205,6 +216,7 @@ class MarginalLikelihood:
         return _Integral(
             part=Part(block, theta, weight),
             grid=grid,
+            exact=exact,
             log_likelihood=value,
             mean=mean + centre,
             sd=sd,
@@ -220,13 +232,13 @@ class MarginalLikelihood:
         order = self._parameter_of_column(curve)
         ordered = covariance[np.ix_(order, order)]
         width = slope.dense.shape[1]
-        added = np.einsum("rm,rm->r", (slope.dense @ ordered[:width, :width]), slope.dense)
+        added = np.einsum("rm,rm->r", slope.dense @ ordered[:width, :width], slope.dense)
         if slope.local is None:
             return np.asarray(added)
         spread = 2 * (slope.dense @ ordered[:width, width:]) + slope.local @ ordered[width:, width:]
         return np.asarray(added + np.asarray(slope.local.multiply(spread).sum(axis=1)).ravel())
 
-    def expected_by_entry(self, a: float, curve: Curve, posterior: Posterior) -> tuple[csr_matrix, csr_matrix]:
+    def expected_by_entry(self, a: float, curve: Curve, posterior: Posterior) -> ByEntry:
         """Expected successes, and their expectation times skill, of each rider at each of their items."""
         trials = self.counts.trials
         share, with_skill = np.empty(trials.nnz), np.empty(trials.nnz)
@@ -242,18 +254,18 @@ class MarginalLikelihood:
             with_skill[place] = weighted @ part.theta
 
         grids.over(posterior.parts, of_part)
-        first, second = (
-            csr_matrix((trials.data * values, trials.indices, trials.indptr), shape=trials.shape)
-            for values in (share, with_skill)
+        return ByEntry(
+            *(
+                csr_matrix((trials.data * values, trials.indices, trials.indptr), shape=trials.shape)
+                for values in (share, with_skill)
+            )
         )
-        return first, second
 
-    def rider_scores(self, a: float, curve: Curve, population: FloatArray, posterior: Posterior) -> csr_matrix:
+    def rider_scores(self, curve: Curve, population: FloatArray, posterior: Posterior, by_entry: ByEntry) -> csr_matrix:
         """Each rider's score for (a, curve, population): the rows whose sum is the gradient."""
         counts, one = self.counts, np.ones(self.counts.items)
-        expected, with_skill = self.expected_by_entry(a, curve, posterior)
-        residual = (counts.successes - expected).tocsr()
-        in_a = counts.rider_successes * posterior.mean - with_skill @ one - residual @ curve.by_a
+        residual = (counts.successes - by_entry.expected).tocsr()
+        in_a = counts.rider_successes * posterior.mean - by_entry.with_skill @ one - residual @ curve.by_a
         gap = (posterior.mean - self.population.apply(population))[:, None]
         columns = [csr_matrix(in_a[:, None]), csr_matrix(-(residual @ curve.design.dense))]
         if curve.design.local is not None:

@@ -149,7 +149,7 @@ def _solve(problem: Problem, start: State, progress: Progress | None, tolerance:
             # The gradient falls by orders of magnitude, so its logarithm tells how far the way still is.
             first = max(first, norm)
             progress("fit", float(np.clip(np.log(first / max(norm, TOLERANCE)) / np.log(first / TOLERANCE), 0, 1)))
-        if held and norm < tolerance:
+        if held and norm < tolerance and at.exact:
             if certainty and (own is None or moved > _NEAR * np.sqrt(riders)):
                 own = _pass(problem, replace(state, nodes=at.nodes), information=True)[0]
             return _solution(problem, state, at, own, information, curve, norm, step)

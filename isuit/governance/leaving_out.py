@@ -57,7 +57,9 @@ class LeavingOut(ABC):
         """Each rider's score for (a, curve, population) at the maximum."""
         solution, problem = self._latent.solution, self._latent.problem
         a, _, population = split(problem, self._phi)
-        return problem.likelihood.rider_scores(a, solution.curve, population, solution.at.posterior)
+        posterior = solution.at.posterior
+        by_entry = problem.likelihood.expected_by_entry(a, solution.curve, posterior)
+        return problem.likelihood.rider_scores(solution.curve, population, posterior, by_entry)
 
 
 class AllParameters(LeavingOut):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.special import expit, logsumexp
@@ -187,6 +189,18 @@ def test_threads_do_not_change_a_bit(monkeypatch: pytest.MonkeyPatch) -> None:
             (at.log_likelihood, at.gradient.tobytes(), at.information.tobytes(), at.posterior.mean.tobytes())
         )
     assert results[0] == results[1] == results[2]
+
+
+def test_a_grid_that_is_never_enough_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pass that could not widen its grids says so, and the solver does not end there."""
+    counts, f, curve = cohort(40, 30, 2.0)
+    likelihood = MarginalLikelihood(counts, plain_population(40))
+    nodes = likelihood.place(2.0, f, np.zeros(0))
+    assert likelihood.evaluate(2.0, curve, np.zeros(0), nodes).exact
+    short = replace(nodes, grids=tuple(grids.Grid(-0.1, 0.1, 0.05) for _ in nodes.grids))
+    assert likelihood.evaluate(2.0, curve, np.zeros(0), short).exact, "it widens until it is"
+    monkeypatch.setattr(quadrature, "_MOST_LOOKS", 1)
+    assert not likelihood.evaluate(2.0, curve, np.zeros(0), short).exact
 
 
 def test_posterior_weights_are_a_distribution() -> None:

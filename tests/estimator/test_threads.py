@@ -1,0 +1,29 @@
+"""Linear algebra runs on one thread inside a fit, and as it did before outside."""
+
+from __future__ import annotations
+
+import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from isuit.domain import Observations
+from isuit.estimator import fit, threads
+
+
+def blas_threads() -> set[int]:
+    return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+
+
+def test_a_fit_has_one_thread_and_gives_the_setting_back(reference: Observations) -> None:
+    with threadpool_limits(2, user_api="blas"):
+        before, inside = blas_threads(), set()
+        fit(reference, progress=lambda _, __: inside.update(blas_threads()))
+        assert inside == {1}
+        assert blas_threads() == before
+
+
+@pytest.mark.parametrize(("parameters", "expected"), [(50, 1), (1_000, threads.CORES)])
+def test_only_many_parameters_have_more(parameters: int, expected: int) -> None:
+    with threadpool_limits(threads.CORES, user_api="blas"):
+        most = max(blas_threads())
+        with threads.for_parameters(parameters):
+            assert blas_threads() == {min(expected, most)}
