@@ -8,7 +8,11 @@ import pytest
 from isuit.domain import Observations
 from isuit.errors import EstimationError
 from isuit.estimator import solver
-from isuit.estimator.latent import LatentFit
+from isuit.estimator.basis import spline_for
+from isuit.estimator.counts import count
+from isuit.estimator.curves import CurveSpace
+from isuit.estimator.latent import LatentFit, fit_latent
+from isuit.estimator.single_curve import fit_single_curve
 from isuit.estimator.smoothing import precisions
 from isuit.estimator.solver import State, solve, split
 from isuit.experiment.cohort import Truth, draw
@@ -57,6 +61,33 @@ def test_the_maximum_is_one(reference_fit: LatentFit) -> None:
             step = np.zeros_like(se)
             step[k] = 0.1 * sign * se[k]
             assert value(found.phi + step) < top
+
+
+def test_steps_in_the_effects_of_regressors_converge_quadratically() -> None:
+    """From a fiftieth of a standard error off, one step with the information there leaves next to nothing."""
+    generator = np.random.default_rng(3)
+    rider = np.repeat(np.arange(150), 20)
+    home = generator.normal(18, 5, 150)
+    metric = np.clip(generator.normal(home[rider], 4), 3, 35)
+    outcome = simulate(generator, rider, 0.3 * generator.standard_normal(150) + 0.1 * (home - 18), parabola(metric))
+    data = observations(rider, metric, outcome)
+    spline = spline_for(data.metric)
+    counts = count(data.rider, data.metric, data.outcome, spline, 150)
+    space = CurveSpace(spline, 0)
+    design = space.design(counts.item_metric, counts.item_site, 0.0)
+    found = fit_latent(counts, space, fit_single_curve(design, counts.item_trials, counts.item_successes), True)
+    problem, solution = found.problem, found.solution
+    off = solution.phi + 0.02 * np.sqrt(np.diag(solution.covariance)) * np.where(
+        np.arange(solution.phi.size) % 2, 1, -1
+    )
+    norms = []
+    for _ in range(2):
+        state = State(off, solution.rho)
+        at, _ = solver._pass(problem, state, information=True)
+        move, norm = solver._direction(problem, solver._information(problem, state, at), state, at)
+        norms.append(norm)
+        off = solver._moved(problem, off, move)
+    assert norms[1] < 0.03 * norms[0]
 
 
 def test_too_few_steps_are_an_error(reference: Observations, monkeypatch: pytest.MonkeyPatch) -> None:
