@@ -21,12 +21,12 @@ import numpy as np
 
 from isuit.domain import FloatArray, Observations
 from isuit.errors import EstimationError
-from isuit.estimator.basis import spline_for
-from isuit.estimator.counts import count
-from isuit.estimator.curves import CurveSpace
-from isuit.estimator.latent import LatentFit, fit_latent
-from isuit.estimator.minimum import least_difficulty
-from isuit.estimator.single_curve import fit_single_curve
+from isuit.estimator.diagnostics.minimum import least_difficulty
+from isuit.estimator.likelihood.latent import LatentFit, fit_latent
+from isuit.estimator.likelihood.single_curve import fit_single_curve
+from isuit.estimator.model.basis import spline_for
+from isuit.estimator.model.counts import count
+from isuit.estimator.model.curves import CurveSpace
 from isuit.experiment.cohort import FIRST_REPLICATE_SEED, Truth, draw
 
 _Z95 = 1.959963984540054

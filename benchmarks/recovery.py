@@ -26,8 +26,8 @@ from basis_study import fit_with
 
 from isuit.domain import FitConfig, FloatArray
 from isuit.estimator import fit
-from isuit.estimator.basis import INTERVALS, PENALTY_ORDER
-from isuit.estimator.threads import one_thread
+from isuit.estimator.likelihood.threads import one_thread
+from isuit.estimator.model.basis import INTERVALS, PENALTY_ORDER
 from isuit.experiment.cohort import FIRST_REPLICATE_SEED, REFERENCE_SEED, Truth, draw
 from isuit.experiment.recovery import recover
 

@@ -67,11 +67,11 @@ def duckdb_groups(path: Path, stages: Stages) -> None:
 
 
 def isuit_stages(path: Path, stages: Stages) -> None:
-    from isuit.estimator.basis import spline_for
-    from isuit.estimator.counts import count
-    from isuit.estimator.curves import CurveSpace
-    from isuit.estimator.latent import fit_latent
-    from isuit.estimator.single_curve import fit_single_curve
+    from isuit.estimator.likelihood.latent import fit_latent
+    from isuit.estimator.likelihood.single_curve import fit_single_curve
+    from isuit.estimator.model.basis import spline_for
+    from isuit.estimator.model.counts import count
+    from isuit.estimator.model.curves import CurveSpace
     from isuit.ingest import read_cohort
 
     def read() -> Observations:

@@ -37,7 +37,7 @@ def export_atlas(
 ) -> None:
     """Write the public atlas: a release from which no rider can be singled out."""
     from isuit.errors import InputError
-    from isuit.governance.dates import read_date
+    from isuit.release.dates import read_date
     from isuit.service import releases
 
     if format_ not in FORMATS:

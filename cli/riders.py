@@ -17,7 +17,7 @@ from .output import note, print_json, print_table, progress_bar
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from isuit.governance.receipt import TableCount
+    from isuit.erasure.receipt import TableCount
 
 # An ID may begin with a dash, and the parser's error about an unknown option would repeat it.
 ANY_ID = {"ignore_unknown_options": True}

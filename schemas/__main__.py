@@ -6,8 +6,9 @@ import json
 from pathlib import Path
 
 from isuit import published
-from isuit.governance import receipt, release_format
+from isuit.erasure import receipt
 from isuit.published import Published
+from isuit.release import format as release_format
 from isuit.service import pseudonymising, riders
 
 # Every published schema by file name.

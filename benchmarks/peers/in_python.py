@@ -20,11 +20,11 @@ def quadratic(unit: FloatArray) -> FloatArray:
 
 def isuit(columns: Columns) -> Answer:
     """Counting, single curve, latent fit, standard errors and skill posteriors: what the peers do as well."""
-    from isuit.estimator.basis import spline_for
-    from isuit.estimator.counts import count
-    from isuit.estimator.curves import CurveSpace
-    from isuit.estimator.latent import fit_latent
-    from isuit.estimator.single_curve import fit_single_curve
+    from isuit.estimator.likelihood.latent import fit_latent
+    from isuit.estimator.likelihood.single_curve import fit_single_curve
+    from isuit.estimator.model.basis import spline_for
+    from isuit.estimator.model.counts import count
+    from isuit.estimator.model.curves import CurveSpace
 
     rider, outcome = columns.rider.astype(np.int64), columns.outcome.astype(np.int64)
     riders = columns.riders
@@ -74,7 +74,7 @@ def gpboost(columns: Columns) -> Answer:
 
 def gpboost_spline(columns: Columns) -> Answer:
     """The cubic spline space that isuit fits, as unpenalised fixed effects: as free in shape as isuit is."""
-    from isuit.estimator.basis import spline_for
+    from isuit.estimator.model.basis import spline_for
 
     spline = spline_for(columns.metric)
     return _gpboost(columns, spline.smooth_design(columns.metric), spline.smooth_design(columns.grid))

@@ -7,7 +7,7 @@ information of `information.py`; `solver.py` is its maximisation, `curves.py` an
 model, `latent.py` what follows from a solution, `diagnostics.py` what a fit says about itself.
 """
 
-from .fit import ESTIMATOR_VERSION, fit, predict_held_out
-from .scoring import score
+from isuit.estimator.fit import ESTIMATOR_VERSION, fit, predict_held_out
+from isuit.estimator.suitability import score
 
 __all__ = ["ESTIMATOR_VERSION", "fit", "predict_held_out", "score"]

@@ -23,17 +23,20 @@ from isuit.domain import (
     Skills,
 )
 
-from . import diagnostics, heldout, newcomers, scores, threads
-from .basis import Spline, spline_for
-from .counts import Counts, count
-from .curves import CurveSpace
-from .design import Design
+from .diagnostics import forecasts as scores
+from .diagnostics import heldout, newcomers
+from .diagnostics import record as diagnostics
 from .gate import Gate, Incidence, check, incidence
-from .latent import LatentFit, anchor_of, fit_latent, penalised_log_likelihood
-from .population import largest_clientele, visits
-from .scoring import latent_parameters, single_parameters
-from .single_curve import SingleCurve, fit_single_curve
-from .solver import Progress
+from .likelihood import threads
+from .likelihood.latent import LatentFit, anchor_of, fit_latent, penalised_log_likelihood
+from .likelihood.single_curve import SingleCurve, fit_single_curve
+from .likelihood.solver import Progress
+from .model.basis import Spline, spline_for
+from .model.counts import Counts, count
+from .model.curves import CurveSpace
+from .model.design import Design
+from .model.population import largest_clientele, visits
+from .suitability import latent_parameters, single_parameters
 from .validity import validate
 
 ESTIMATOR_VERSION = "2"  # changes whenever the same cohort and configuration can give other numbers

@@ -17,7 +17,7 @@ from scipy.sparse.csgraph import connected_components
 from isuit.columns import rider_slices
 from isuit.domain import CodeArray, FitConfig, FloatArray, GateReport, IntArray
 
-from .order import order_statistics
+from .model.order import order_statistics
 
 CORE_SHARE = 0.5
 

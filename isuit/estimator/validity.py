@@ -8,7 +8,7 @@ from isuit import columns
 from isuit.domain import NO_TIME, FitConfig, Observations
 from isuit.errors import InputError
 
-from .curves import SUITABILITY_RANGE
+from .model.curves import SUITABILITY_RANGE
 
 _LARGEST_METRIC = 1e100  # its square, and a curve's slope along it, stay within binary64
 

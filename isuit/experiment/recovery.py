@@ -11,7 +11,7 @@ from scipy.special import expit
 from isuit.domain import CodeArray, Estimate, FitConfig, FloatArray, Observations
 from isuit.errors import EstimationError, InputError
 from isuit.estimator import fit, predict_held_out
-from isuit.estimator.solver import TOLERANCE, Progress
+from isuit.estimator.likelihood.solver import TOLERANCE, Progress
 
 from .cohort import FIRST_REPLICATE_SEED, Truth, draw
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from isuit.errors import InputError
-from isuit.estimator.solver import Progress
+from isuit.estimator.likelihood.solver import Progress
 
 from .cohort import REFERENCE_SEED, Truth, draw
 from .recovery import recover, replicate, summarise

@@ -16,9 +16,9 @@ import pyarrow as pa
 from isuit.audit.log import log_head
 from isuit.audit.results import fit_id as name_of_fit
 from isuit.domain import FitConfig
+from isuit.erasure.pseudonyms import guess_warning
+from isuit.erasure.suppression import OptedOut
 from isuit.errors import InputError, StoreBusy
-from isuit.governance.pseudonyms import guess_warning
-from isuit.governance.suppression import OptedOut
 from isuit.ingest import Cohort, read_cohort
 from isuit.published import FitSummary, HeldOut, Identification, Promotion, Releasable
 from isuit.service.recording import record_fit

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from isuit.errors import InputError
-from isuit.governance.policy import read_policy as read_policy_file
+from isuit.release.policy import read_policy as read_policy_file
 from isuit.store.sites import Coordinates
 
 Points = tuple[tuple[float, float], ...]

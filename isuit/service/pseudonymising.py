@@ -15,9 +15,9 @@ from pydantic import Field
 
 from isuit import canonical
 from isuit.audit.log import append_event, log_head
+from isuit.erasure.pseudonyms import PSEUDONYMS, remember, tokens_for
+from isuit.erasure.suppression import OptedOut
 from isuit.errors import InputError
-from isuit.governance.pseudonyms import PSEUDONYMS, remember, tokens_for
-from isuit.governance.suppression import OptedOut
 from isuit.ingest import Cohort, read_cohort, refuse_to_overwrite
 from isuit.published import HASH, HEAD, Published
 from isuit.service.stores import DEFAULT_WAIT, open_store

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from isuit.audit.rederivation import Verdict
 from isuit.errors import NotFound
-from isuit.governance import dates
-from isuit.governance.release import make_release
-from isuit.governance.release_format import ReleaseRederivation, ReleaseRow
+from isuit.release import dates
+from isuit.release.format import ReleaseRederivation, ReleaseRow
+from isuit.release.making import make_release
 from isuit.service.releases import series_before, source_of
 from isuit.service.stores import DEFAULT_WAIT, open_store
 from isuit.store.releases import release_bins, release_lines, release_members, release_records

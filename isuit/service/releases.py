@@ -20,14 +20,13 @@ import duckdb
 
 from isuit import __version__
 from isuit.audit.log import append_event, log_head
+from isuit.erasure.suppression import OptedOut
 from isuit.errors import InputError, PolicyRefusal
-from isuit.governance import dates
-from isuit.governance.bins import Bins
-from isuit.governance.eligibility import Topic
-from isuit.governance.policy import Policy, policy_of
-from isuit.governance.release import Draft, Progress, Series, Source, make_release
-from isuit.governance.release_files import EXTENSIONS, check_file, files
-from isuit.governance.release_format import (
+from isuit.release import dates
+from isuit.release.bins import Bins
+from isuit.release.eligibility import Topic
+from isuit.release.files import EXTENSIONS, check_file, files
+from isuit.release.format import (
     ExportReport,
     Format,
     MetricDescription,
@@ -36,7 +35,8 @@ from isuit.governance.release_format import (
     described,
     rows_digest,
 )
-from isuit.governance.suppression import OptedOut
+from isuit.release.making import Draft, Progress, Series, Source, make_release
+from isuit.release.policy import Policy, policy_of
 from isuit.service.recording import canonical_json
 from isuit.service.stores import DEFAULT_WAIT, open_store
 from isuit.store.opening import Store

@@ -11,11 +11,11 @@ from typing import Any
 
 from pydantic import Field
 
+from isuit.erasure import erasure, suppression
+from isuit.erasure.personal import searching
+from isuit.erasure.receipt import Binding, ErasurePlan, ErasureReceipt, RequesterCopy, TableCount, bind
+from isuit.erasure.rewrite import Progress, finish
 from isuit.errors import InputError, NotFound
-from isuit.governance import erasure, suppression
-from isuit.governance.personal import searching
-from isuit.governance.receipt import Binding, ErasurePlan, ErasureReceipt, RequesterCopy, TableCount, bind
-from isuit.governance.rewrite import Progress, finish
 from isuit.published import HEAD, Published
 from isuit.service.stores import DEFAULT_WAIT, open_store
 from isuit.store.paths import FILE_MODE

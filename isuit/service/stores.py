@@ -11,7 +11,7 @@ import duckdb
 
 from isuit import __version__
 from isuit.audit.log import append_event
-from isuit.governance.policy import Policy
+from isuit.release.policy import Policy
 from isuit.store.opening import Store
 from isuit.store.opening import open_store as open_directory
 from isuit.store.paths import StorePaths
@@ -52,6 +52,6 @@ def _record(
 
 def finish_pending(paths: StorePaths, key: bytes) -> None:
     """Finish the erasure a killed command left behind, under the exclusive lock, with no connection open."""
-    from isuit.governance.rewrite import finish
+    from isuit.erasure.rewrite import finish
 
     finish(paths, key)

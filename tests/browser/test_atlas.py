@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from test_report import assert_not_blank, drawn, move
 
-from isuit.governance.release_page import release_page
+from isuit.release.page import release_page
 
 pytestmark = pytest.mark.long
 

@@ -21,7 +21,7 @@ from isuit.cli.app import main
 
 from isuit.ingest import read_cohort
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "governance"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "erasure"))
 from cohort_stores import MARKED, add_cohort, cohort_table, contents, files_with, held, small_store
 
 SCHEMAS = Path(__file__).parents[2] / "schemas"
@@ -170,7 +170,7 @@ def test_the_id_is_said_nowhere(isuit: Callable[..., Answer], store: Path, tmp_p
 
 
 def test_a_requesters_copy_is_bound_to_the_id(isuit: Callable[..., Answer], store: Path, tmp_path: Path) -> None:
-    from isuit.governance.receipt import binding
+    from isuit.erasure.receipt import binding
 
     path = tmp_path / "receipt.json"
     receipt = valid(isuit("delete-rider", MARKED, "rider-00004", "--receipt", path, "--json"), "erasure-receipt")

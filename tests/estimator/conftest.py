@@ -6,7 +6,7 @@ import pytest
 
 from isuit.domain import Estimate, FitConfig, FloatArray, Observations
 from isuit.estimator import fit
-from isuit.estimator.latent import LatentFit
+from isuit.estimator.likelihood.latent import LatentFit
 from isuit.experiment.cohort import REFERENCE_SEED, Truth, draw
 
 from .cohorts import latent_fit

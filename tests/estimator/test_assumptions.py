@@ -10,7 +10,7 @@ from scipy.sparse import csr_matrix
 from scipy.special import expit
 
 from isuit.domain import FloatArray
-from isuit.estimator import assumptions
+from isuit.estimator.diagnostics import assumptions
 
 from .cohorts import latent_fit, observations, parabola
 

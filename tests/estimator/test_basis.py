@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.interpolate import BSpline
 
-from isuit.estimator.basis import Spline, spline_for
+from isuit.estimator.model.basis import Spline, spline_for
 
 METRIC = np.random.default_rng(0).uniform(3, 35, 500)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.linalg import LinAlgError
 
-from isuit.estimator import cholesky
+from isuit.estimator.model import cholesky
 
 
 @pytest.mark.parametrize("size", [1, 24, 230])

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from isuit.estimator.basis import spline_for
-from isuit.estimator.counts import EXACT_ROWS, Counts, count
+from isuit.estimator.model.basis import spline_for
+from isuit.estimator.model.counts import EXACT_ROWS, Counts, count
 
 
 def cohort(rows: int, sites: int) -> tuple[np.ndarray, ...]:

@@ -10,7 +10,7 @@ from scipy.special import expit
 
 from isuit.domain import FitConfig, FloatArray, Observations
 from isuit.estimator import fit
-from isuit.estimator.curves import Anchor
+from isuit.estimator.model.curves import Anchor
 from isuit.experiment.cohort import Truth, draw
 
 from .cohorts import latent_fit, of_rows, parabola

@@ -9,8 +9,8 @@ import pytest
 
 from isuit.domain import Estimate, FitConfig, Observations
 from isuit.estimator import fit
-from isuit.estimator.exposure import marginal_tolerance
-from isuit.estimator.scores import calibration
+from isuit.estimator.diagnostics.exposure import marginal_tolerance
+from isuit.estimator.diagnostics.forecasts import calibration
 
 from .cohorts import observations, of_rows, parabola, simulate
 

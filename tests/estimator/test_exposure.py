@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from isuit.domain import NO_TIME, FitConfig, FloatArray, Observations
-from isuit.estimator import exposure, fit
-from isuit.estimator.exposure import past_outcomes
+from isuit.estimator import fit
+from isuit.estimator.diagnostics import exposure
+from isuit.estimator.diagnostics.exposure import past_outcomes
 
 from .cohorts import latent_fit, observations, of_rows, parabola, simulate
 

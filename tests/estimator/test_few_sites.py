@@ -5,8 +5,8 @@ from scipy.special import expit
 
 from isuit.domain import Observations
 from isuit.estimator import fit
-from isuit.estimator.basis import spline_for
-from isuit.estimator.curves import CurveSpace
+from isuit.estimator.model.basis import spline_for
+from isuit.estimator.model.curves import CurveSpace
 
 
 def test_the_shared_curve_of_two_sites_is_their_mean() -> None:

@@ -13,7 +13,7 @@ from scipy.special import expit
 from isuit.domain import Estimate, Exposure, FitConfig, FloatArray, Observations
 from isuit.errors import EstimationError, InputError
 from isuit.estimator import fit
-from isuit.estimator.exposure import marginal_tolerance
+from isuit.estimator.diagnostics.exposure import marginal_tolerance
 from isuit.experiment.cohort import Truth, draw
 
 from .cohorts import assert_finite, latent_fit, numbers, observations, of_rows, parabola, simulate
@@ -163,7 +163,7 @@ def test_counting_in_cells_changes_estimates_by_little_of_their_error(monkeypatc
     data, _ = draw(Truth(riders=130, outcomes=40), 7)
     in_cells = latent_fit(data)
     assert in_cells.problem.likelihood.counts.items < 500
-    monkeypatch.setattr("isuit.estimator.counts.EXACT_ROWS", 10_000)
+    monkeypatch.setattr("isuit.estimator.model.counts.EXACT_ROWS", 10_000)
     exact = latent_fit(data)
     assert exact.problem.likelihood.counts.items == 5200
     metric = np.linspace(3, 35, 50)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from isuit.domain import Observations, Split
-from isuit.estimator import heldout
-from isuit.estimator.heldout import TEST_SHARE
+from isuit.estimator.diagnostics import heldout
+from isuit.estimator.diagnostics.heldout import TEST_SHARE
 
 from .cohorts import observations, of_rows
 

@@ -21,7 +21,9 @@ import json, resource, sys
 import duckdb, pyarrow.parquet
 from isuit import columns
 from isuit.domain import FitConfig
-from isuit.estimator import fit, heldout, scores
+from isuit.estimator.diagnostics import heldout
+from isuit.estimator.diagnostics import forecasts as scores
+from isuit.estimator import fit
 from isuit.ingest import cohort as reading
 from isuit.ingest import read_cohort, sorting
 

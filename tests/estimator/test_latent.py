@@ -8,10 +8,10 @@ from scipy.special import expit
 
 from isuit.domain import Observations
 from isuit.estimator import predict_held_out
+from isuit.estimator.diagnostics.minimum import least_difficulty
 from isuit.estimator.fit import FitConfig
-from isuit.estimator.latent import LatentFit
-from isuit.estimator.minimum import least_difficulty
-from isuit.estimator.solver import split
+from isuit.estimator.likelihood.latent import LatentFit
+from isuit.estimator.likelihood.solver import split
 
 from .cohorts import latent_fit, observations, simulate
 

@@ -11,9 +11,10 @@ import pytest
 
 from isuit.domain import Observations
 from isuit.errors import EstimationError
-from isuit.estimator import fit, heldout, newcomers
-from isuit.estimator.newcomers import marginals
-from isuit.estimator.scores import Forecasts
+from isuit.estimator import fit
+from isuit.estimator.diagnostics import heldout, newcomers
+from isuit.estimator.diagnostics.forecasts import Forecasts
+from isuit.estimator.diagnostics.newcomers import marginals
 
 from .cohorts import latent_fit, observations, of_rows, parabola, simulate
 

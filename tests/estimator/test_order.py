@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isuit import columns
-from isuit.estimator import order
-from isuit.estimator.order import order_statistics, quantiles
+from isuit.estimator.model import order
+from isuit.estimator.model.order import order_statistics, quantiles
 
 numbers = st.one_of(
     st.floats(allow_nan=False, allow_infinity=False),

@@ -11,8 +11,8 @@ from scipy.special import expit
 from isuit.domain import FloatArray, Observations
 from isuit.errors import EstimationError, InputError
 from isuit.estimator import fit, score
-from isuit.estimator.latent import LatentFit
-from isuit.estimator.population import Units, population_design, visits
+from isuit.estimator.likelihood.latent import LatentFit
+from isuit.estimator.model.population import Units, population_design, visits
 
 from .cohorts import latent_fit, observations, of_rows, parabola, simulate
 

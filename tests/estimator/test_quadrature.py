@@ -9,13 +9,13 @@ import pytest
 from scipy.special import expit, logsumexp
 
 from isuit.domain import FloatArray, IntArray, Observations
-from isuit.estimator import grids, quadrature
-from isuit.estimator.basis import spline_for
-from isuit.estimator.counts import Counts, count
-from isuit.estimator.curves import Anchor, CurveSpace, ItemCurve, plain_population
-from isuit.estimator.population import population_design
-from isuit.estimator.quadrature import Curve, MarginalLikelihood
-from isuit.estimator.solver import Problem, split
+from isuit.estimator.likelihood import grids, quadrature
+from isuit.estimator.likelihood.quadrature import MarginalLikelihood
+from isuit.estimator.likelihood.solver import Problem, split
+from isuit.estimator.model.basis import spline_for
+from isuit.estimator.model.counts import Counts, count
+from isuit.estimator.model.curves import Anchor, Curve, CurveSpace, ItemCurve, plain_population
+from isuit.estimator.model.population import population_design
 
 from .cohorts import of_rows, parabola, simulate
 

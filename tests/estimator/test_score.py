@@ -12,9 +12,9 @@ from scipy.special import expit, logit
 from isuit.domain import Estimate, FitConfig, FloatArray, Observations
 from isuit.errors import InputError
 from isuit.estimator import fit, score
-from isuit.estimator.latent import LatentFit
-from isuit.estimator.population import Units
-from isuit.estimator.solver import split
+from isuit.estimator.likelihood.latent import LatentFit
+from isuit.estimator.likelihood.solver import split
+from isuit.estimator.model.population import Units
 
 from .cohorts import latent_fit
 from .test_population import two_clienteles

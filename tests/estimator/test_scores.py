@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isuit.domain import NO_TIME, FloatArray, IntArray
-from isuit.estimator import scores
-from isuit.estimator.scores import Forecasts, calibration, exact, held_out, of_forecasts, parts
+from isuit.estimator.diagnostics import forecasts as scores
+from isuit.estimator.diagnostics.forecasts import Forecasts, calibration, exact, held_out, of_forecasts, parts
 
 from .cohorts import observations
 

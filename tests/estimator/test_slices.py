@@ -12,10 +12,12 @@ import pytest
 
 from isuit import columns
 from isuit.domain import Estimate, FitConfig, Observations, Split
-from isuit.estimator import fit, heldout, order, predict_held_out
-from isuit.estimator.basis import spline_for
-from isuit.estimator.counts import Counts, count
+from isuit.estimator import fit, predict_held_out
+from isuit.estimator.diagnostics import heldout
 from isuit.estimator.gate import incidence
+from isuit.estimator.model import order
+from isuit.estimator.model.basis import spline_for
+from isuit.estimator.model.counts import Counts, count
 from isuit.ingest import read_cohort
 
 from .cohorts import numbers, observations, of_rows, simulate
@@ -90,7 +92,7 @@ def test_numbers_that_agree_in_their_leading_bits(rows: Observations, monkeypatc
 @pytest.mark.parametrize("exact", [0, 5000])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_counts(rows: Observations, exact: int, weighted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("isuit.estimator.counts.EXACT_ROWS", exact)
+    monkeypatch.setattr("isuit.estimator.model.counts.EXACT_ROWS", exact)
     spline = spline_for(rows.metric)
     weight = np.random.default_rng(2).integers(1, 9, len(rows)) / 8 if weighted else None
     chosen = np.random.default_rng(4).random(len(rows)) < 0.7
@@ -123,7 +125,7 @@ def parts_of(counts: Counts) -> list[np.ndarray]:
 
 def test_a_cell_is_found_as_by_bisection(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where a point mass crowds many edges into one bucket, and at the ends of the range."""
-    from isuit.estimator.counts import _Cells, cell_edges
+    from isuit.estimator.model.counts import _Cells, cell_edges
 
     generator = np.random.default_rng(5)
     crowded = np.concatenate([np.full(5000, 3.0), generator.uniform(0, 1000, 1000), 3 + generator.random(3000) / 100])

@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import minimize
 
 from isuit.domain import FloatArray, IntArray
-from isuit.estimator.smoothing import FREE, HIGHEST, LOWEST, STEP, WEAK, choose, precisions
+from isuit.estimator.model.smoothing import FREE, HIGHEST, LOWEST, STEP, WEAK, choose, precisions
 
 
 def value(information: FloatArray, b: FloatArray, groups: IntArray, rho: FloatArray) -> float:

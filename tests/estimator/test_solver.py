@@ -7,14 +7,14 @@ import pytest
 
 from isuit.domain import Observations
 from isuit.errors import EstimationError
-from isuit.estimator import solver
-from isuit.estimator.basis import spline_for
-from isuit.estimator.counts import count
-from isuit.estimator.curves import CurveSpace
-from isuit.estimator.latent import LatentFit, fit_latent
-from isuit.estimator.single_curve import fit_single_curve
-from isuit.estimator.smoothing import precisions
-from isuit.estimator.solver import State, solve, split
+from isuit.estimator.likelihood import solver
+from isuit.estimator.likelihood.latent import LatentFit, fit_latent
+from isuit.estimator.likelihood.single_curve import fit_single_curve
+from isuit.estimator.likelihood.solver import State, solve, split
+from isuit.estimator.model.basis import spline_for
+from isuit.estimator.model.counts import count
+from isuit.estimator.model.curves import CurveSpace
+from isuit.estimator.model.smoothing import precisions
 from isuit.experiment.cohort import Truth, draw
 
 from .cohorts import latent_fit, observations, parabola, simulate

@@ -8,8 +8,9 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from isuit.domain import FloatArray, Observations
-from isuit.estimator import fit, threads
-from isuit.estimator.basis import Spline, spline_for
+from isuit.estimator import fit
+from isuit.estimator.likelihood import threads
+from isuit.estimator.model.basis import Spline, spline_for
 
 fitting = importlib.import_module("isuit.estimator.fit")  # the package's attribute of that name is the function
 

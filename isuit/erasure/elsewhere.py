@@ -1,0 +1,160 @@
+"""Whether an ID stands anywhere but in the rows that an erasure removes.
+
+Every text, JSON and blob column of the store is searched for the ID as a whole value. Sites, activities and dimensions
+are the operator's words, and kinds, versions and the like the program's: a rider may happen to be called `wind`, `10`
+or `latent`, and that must not make them unerasable. Such a place is counted or passed over; any other one blocks, since
+it means that a person was written down where no person belongs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+
+from isuit.erasure.personal import PersonalTable
+from isuit.store.query import rows
+
+# Names of columns, and keys inside JSON, under which the operator's own words stand.
+LABELS = frozenset({"site", "sites", "incomparable_sites", "activity", "dimension"})
+# Columns with words and digests that the program chooses.
+PROGRAM_COLUMNS = frozenset(
+    f"{table}.{column}"
+    for table, columns in {
+        "ledger.migrations": ["name"],
+        "ledger.store": ["store_id", "tool_version", "key_digest"],
+        "ledger.log": ["kind", "previous", "head"],
+        "ledger.cohorts": ["cohort_hash", "commitment"],
+        "ledger.fits": [
+            *("fit_id", "cohort_hash", "estimator_version", "tool_version", "kind", "commitment", "result_digest"),
+        ],
+        "ledger.leaves": ["subject", "leaf"],
+        "ledger.receipts": ["receipt_id"],
+        "ledger.pending": ["work", "subject"],
+        "ledger.releases": ["release_id", "digest"],
+        "ledger.release_rows": ["release_id"],
+        "ledger.release_bins": ["release_id", "computed_in"],
+        "atlas.difficulty": ["fit_id"],
+        "personal.outcomes": ["cohort_hash"],
+        "personal.skills": ["fit_id"],
+        "personal.commitments": ["subject", "leaf"],
+        "personal.release_members": ["release_id", "cell"],
+        "personal.suppressed": ["digest"],
+    }.items()
+    for column in columns
+)
+# JSON of public releases: what the disclosure policy lets out names nobody.
+PUBLIC_DOCUMENTS = frozenset(
+    {
+        *("ledger.releases.policy", "ledger.releases.metadata"),
+        *("ledger.release_rows.line", "ledger.release_bins.curve"),
+    }
+)
+# Keys inside other JSON whose strings the program chooses. A digest needs no entry: no ID equals one by chance.
+PROGRAM_KEYS = frozenset(
+    {
+        *("kind", "format", "tool_version", "duckdb_version", "estimator_version"),
+        *("gate", "reading", "exposure", "split", "average", "observed_until"),
+    }
+)
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """Where the names were found: `same_names` counts labels by place, `blocking` lists places that hold a person."""
+
+    same_names: dict[str, int]
+    blocking: list[str]
+
+
+def search_elsewhere(
+    connection: duckdb.DuckDBPyConnection, tables: list[PersonalTable], names: frozenset[str]
+) -> Elsewhere:
+    """Search every column that can hold text, except in the persons' own rows; runs inside `personal.searching`."""
+    own = {table.name: f"NOT ({table.about})" for table in tables}
+    labels: Counter[str] = Counter()
+    blocking: set[str] = set()
+    for table, columns in _text_columns(connection).items():
+        for column, found, documents in _count(connection, table, columns, own.get(table, "true")):
+            place = f"{table}.{column}"
+            if found and column in LABELS:
+                labels[place] += found
+            elif found and place not in PROGRAM_COLUMNS:
+                blocking.add(place)
+            if documents and place not in PUBLIC_DOCUMENTS and column not in LABELS:
+                for key in _inside_json(connection, table, column, names):
+                    if key in LABELS:
+                        labels[f"{place}:{key}"] += 1
+                    elif key not in PROGRAM_KEYS:
+                        blocking.add(f"{place}:{key}")
+    return Elsewhere(dict(labels), sorted(blocking))
+
+
+def _text_columns(connection: duckdb.DuckDBPyConnection) -> dict[str, dict[str, str]]:
+    """By table, the columns that can hold text, with their types."""
+    found: dict[str, dict[str, str]] = {}
+    for table, column, kind in rows(
+        connection,
+        "SELECT schema_name || '.' || table_name, column_name, data_type FROM duckdb_columns() "
+        "WHERE database_name = current_database() AND NOT internal ORDER BY ALL",
+    ):
+        if any(text in kind for text in ("VARCHAR", "JSON", "BLOB", "ENUM")):
+            found.setdefault(table, {})[column] = kind
+    return found
+
+
+def _count(
+    connection: duckdb.DuckDBPyConnection, table: str, columns: dict[str, str], where: str
+) -> list[tuple[str, int, int]]:
+    """In one pass: by column, the values that are one of the names, and those that may be JSON documents."""
+    counts = []
+    for column, kind in columns.items():
+        if kind == "BLOB":
+            named, document = f'"{column}" IN (SELECT encode(name) FROM persons)', "false"
+        elif kind in ("VARCHAR", "JSON"):
+            named, document = f'"{column}" IN (SELECT name FROM persons)', f"left(\"{column}\", 1) IN ('{{', '[')"
+        else:  # a list, a struct, a map, an enumeration
+            named = f'EXISTS (SELECT 1 FROM persons WHERE contains("{column}"::VARCHAR, persons.name))'
+            document = "false"
+        counts += [f"count(*) FILTER (WHERE {named})", f"count(*) FILTER (WHERE {document})"]
+    [found] = rows(connection, f"SELECT {', '.join(counts)} FROM {table} WHERE {where}")
+    return [(column, found[2 * i], found[2 * i + 1]) for i, column in enumerate(columns)]
+
+
+def _inside_json(
+    connection: duckdb.DuckDBPyConnection, table: str, column: str, names: frozenset[str]
+) -> Iterator[str]:
+    """The keys under which JSON documents hold one of the names as a string."""
+    # `to_json` would need an extension on some builds; the two ways of writing a string in JSON do not.
+    quoted = sorted({json.dumps(name, ensure_ascii=ascii_only) for name in names for ascii_only in (True, False)})
+    documents = rows(
+        connection,
+        f'SELECT DISTINCT "{column}" FROM {table} JOIN (SELECT unnest(?::VARCHAR[]) AS quoted) '
+        f"ON contains(\"{column}\"::VARCHAR, quoted) WHERE left(\"{column}\"::VARCHAR, 1) IN ('{{', '[')",
+        [quoted],
+    )
+    for (document,) in documents:
+        try:
+            value = json.loads(document)
+        except ValueError:
+            yield "text that is no JSON"
+            continue
+        for key, text in _strings(value, ""):
+            if text in names:
+                yield key
+
+
+def _strings(value: Any, key: str) -> Iterator[tuple[str, str]]:
+    """Every string of a JSON value with the last key above it."""
+    if isinstance(value, str):
+        yield key, value
+    elif isinstance(value, list):
+        for item in value:
+            yield from _strings(item, key)
+    elif isinstance(value, dict):
+        for name, item in value.items():
+            yield from _strings(item, name)

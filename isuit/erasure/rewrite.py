@@ -1,0 +1,237 @@
+"""Rewriting a store's database so that deleted rows leave no byte, and finishing that after a crash.
+
+DuckDB's DELETE, CHECKPOINT and VACUUM leave deleted values in the file and its zone maps; only a new file is clean.
+
+    settle      checkpoint and close, so that no WAL is left that a later open could apply to the new file
+    copy        schema and rows into tmp/, in one transaction together with `erasure-completed`: one checkpoint writes
+                the file once, which leaves no free block; compared with the old file before the transaction commits
+    inspect     physical against logical row counts, free blocks
+    sync, swap  fsync; hard-link the old file to store.duckdb.retired; rename the new one over store.duckdb
+    destroy     overwrite and unlink the retired file, sync the directory, empty tmp/
+
+A crash leaves one of three states, and `finish` continues from each: pending work in the database (start over; whatever
+is in tmp/ was swept), a retired file that still *is* the database (unlink that name), or one that is not (destroy it).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import duckdb
+import rfc8785
+
+from isuit.audit.log import append_event
+from isuit.erasure.receipt import METHOD, ErasureReceipt, read_receipt
+from isuit.errors import StoreError
+from isuit.store.connection import STORAGE_VERSION, connect
+from isuit.store.opening import sweep
+from isuit.store.paths import FILE_MODE, StorePaths, sync_directory
+from isuit.store.query import rows
+
+Progress = Callable[[str, float], None]
+ERASURE = "erasure"  # what `ledger.pending` calls the work
+PENDING = "ledger.pending"
+OVERWRITE_BYTES = 1 << 20
+
+
+def reached(step: str) -> None:
+    """Called at every step. Does nothing; tests replace it to stop the process exactly there."""
+
+
+def _silent(stage: str, share: float) -> None:
+    """Progress that nobody watches."""
+
+
+def finish(paths: StorePaths, key: bytes, progress: Progress = _silent) -> ErasureReceipt | None:
+    """Bring a decided erasure to its end, from wherever it stands; the receipt if one was completed now.
+
+    Needs the exclusive lock and no connection open.
+    """
+    _drop_retired(paths)
+    receipt = None
+    if receipts := _settle(paths):
+        try:
+            receipt = _copy(paths, key, receipts, progress)
+            _swap(paths)
+        except (duckdb.Error, OSError) as error:
+            raise StoreError(
+                "the riders' rows are deleted, but the file could not be rewritten without them "
+                f"({type(error).__name__}): make room on the disk and run `isuit status`, which finishes it first."
+            ) from None
+        _drop_retired(paths)
+    sweep(paths.spill)
+    reached("swept")
+    return receipt
+
+
+def _settle(paths: StorePaths) -> list[str]:
+    """Close the database with nothing outside its file; the receipts whose rewrite is pending."""
+    connection = connect(paths.database, paths.spill, read_only=False)
+    try:
+        pending = rows(connection, "SELECT work, subject FROM ledger.pending")
+        if any(work != ERASURE for work, _ in pending):
+            raise StoreError("the store holds unfinished work of a newer version; install that version to finish it.")
+        connection.execute("CHECKPOINT")
+    finally:
+        connection.close()
+    if pending and paths.wal.exists():
+        # It would be applied to the new file. A checkpoint removes it unless its end was torn off.
+        raise StoreError(f"{paths.wal} cannot be taken into the database; restore a copy of the store.")
+    reached("settled")
+    return [subject for _, subject in pending]
+
+
+def _copy(paths: StorePaths, key: bytes, receipts: list[str], progress: Progress) -> ErasureReceipt:
+    """Write the new file: every row of the old one, and the completion of the receipts."""
+    connection = connect(Path(":memory:"), paths.spill, read_only=False)
+    try:
+        connection.execute(f"ATTACH {_quoted(paths.database)} AS old (READ_ONLY)")
+        connection.execute(f"ATTACH {_quoted(paths.rewritten)} AS new (STORAGE_VERSION '{STORAGE_VERSION}')")
+        connection.execute("BEGIN")
+        connection.execute("COPY FROM DATABASE old TO new (SCHEMA)")
+        connection.execute("USE new")
+        compared: dict[str, int] = {}
+        sizes = _sizes(connection)
+        for table in sizes:
+            progress("rewrite", sum(sizes[done] for done in compared) / (sum(sizes.values()) or 1))
+            compared[table] = _copy_table(connection, table, receipts)
+        progress("rewrite", 1.0)
+        del compared[PENDING]
+        reached("copied")
+        for receipt_id in receipts:
+            _complete(connection, key, receipt_id, compared)
+        connection.execute("COMMIT")
+        reached("committed")
+        connection.execute("CHECKPOINT new")
+        _inspect(connection)
+        receipt = read_receipt(connection, receipts[-1])
+        connection.execute("USE memory")
+        connection.execute("DETACH new")
+    finally:
+        connection.close()
+    if paths.rewritten.with_name(paths.rewritten.name + ".wal").exists():
+        raise StoreError("the rewritten database has a write-ahead log left; run `isuit status` to try again.")
+    reached("written")
+    return receipt
+
+
+def _sizes(connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
+    """The old database's tables and how many rows each has, about."""
+    query = (
+        "SELECT schema_name || '.' || table_name, estimated_size FROM duckdb_tables() WHERE database_name = 'old' "
+        "ORDER BY ALL"
+    )
+    return dict(rows(connection, query))
+
+
+def _copy_table(connection: duckdb.DuckDBPyConnection, table: str, receipts: list[str]) -> int:
+    """Copy a table in its order and compare; the number of rows. Pending work and receipts are completed instead."""
+    if table == PENDING:
+        return 0
+    where, arguments = "true", []
+    if table == "ledger.receipts":
+        where, arguments = "NOT list_contains(?, receipt_id)", [receipts]
+    connection.execute(f"INSERT INTO new.{table} SELECT * FROM old.{table} WHERE {where}", arguments)
+    before = fingerprint(connection, table, where, arguments, database="old")
+    if fingerprint(connection, table, database="new") != before:
+        raise StoreError(f"the copy of {table} is not identical and was dropped; run `isuit status` to try again.")
+    return before[0]
+
+
+def _complete(connection: duckdb.DuckDBPyConnection, key: bytes, receipt_id: str, compared: dict[str, int]) -> None:
+    """`erasure-completed`, with how it was verified. Read only if the file is swapped in, which needs every check."""
+    now = datetime.now(UTC).replace(tzinfo=None)
+    verification = rfc8785.dumps({"method": METHOD, "compared": compared}).decode()
+    connection.execute(
+        "INSERT INTO ledger.receipts SELECT receipt_id, erased_at, receipt, ?, ? FROM old.ledger.receipts "
+        "WHERE receipt_id = ?",
+        [now, verification, receipt_id],
+    )
+    payload = {"receipt_id": receipt_id, "compared": compared}
+    append_event(connection, "erasure-completed", payload, rows={"ledger.receipts": [receipt_id]}, key=key)
+
+
+def fingerprint(
+    connection: duckdb.DuckDBPyConnection,
+    table: str,
+    where: str = "true",
+    arguments: list[list[str]] | None = None,
+    database: str = "",
+) -> tuple[int, int | None]:
+    """Rows and the sum of their hashes, whatever their order: finds what a failing disk or copy would change.
+
+    It is no commitment (64-bit hashes that are not cryptographic): against tampering there are the leaves and the log.
+    """
+    place = f"{database}.{table}" if database else table
+    query = f"SELECT count(*), sum(hash(one)::HUGEINT) FROM {place} one WHERE {where}"
+    [(count, total)] = rows(connection, query, arguments or [])
+    return count, total
+
+
+def _inspect(connection: duckdb.DuckDBPyConnection) -> None:
+    """No deleted row hides in a segment, and no block is out of use."""
+    for table in _sizes(connection):
+        [(logical,)] = rows(connection, f"SELECT count(*) FROM {table}")
+        physical = rows(
+            connection,
+            f"SELECT sum(count) FROM pragma_storage_info('new.{table}') "
+            "GROUP BY column_name, column_path, segment_type",
+        )
+        if any(count != logical for (count,) in physical):
+            raise StoreError(f"the rewritten {table} holds rows that no query shows; nothing was replaced.")
+    free = rows(connection, "SELECT free_blocks FROM pragma_database_size() WHERE database_name = 'new'")
+    if free != [(0,)]:
+        raise StoreError("the rewritten database has free blocks and was dropped; run `isuit status` to try again.")
+
+
+def _swap(paths: StorePaths) -> None:
+    """The old file keeps a name until its bytes are overwritten, so that a crash cannot lose sight of them."""
+    paths.rewritten.chmod(FILE_MODE)
+    _sync(paths.rewritten)
+    reached("synced")
+    os.link(paths.database, paths.retired)
+    sync_directory(paths.directory)
+    reached("retired")
+    paths.rewritten.rename(paths.database)
+    sync_directory(paths.directory)
+    reached("swapped")
+
+
+def _drop_retired(paths: StorePaths) -> None:
+    """Destroy the retired file; but if it still is the database (no swap happened), only its second name goes."""
+    if not paths.retired.exists():
+        return
+    if not paths.retired.samefile(paths.database):
+        _overwrite(paths.retired)
+        reached("overwritten")
+    paths.retired.unlink()
+    sync_directory(paths.directory)
+    reached("destroyed")
+
+
+def _overwrite(path: Path) -> None:
+    nothing = bytes(OVERWRITE_BYTES)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        left = os.fstat(descriptor).st_size
+        while left > 0:
+            left -= os.write(descriptor, nothing[:left])
+            reached("overwriting")
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _quoted(path: Path) -> str:
+    return "'" + str(path).replace("'", "''") + "'"

@@ -1,0 +1,1 @@
+"""What a fit says about itself: scores of outcomes kept back, assumptions, exposure, the easiest metric."""

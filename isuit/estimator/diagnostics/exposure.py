@@ -1,0 +1,173 @@
+"""Who goes out in which conditions, and what that does to a curve.
+
+Outcomes exist only for those who went out. The latent fit's curve with skill integrated out is an average over the
+riders of the cohort; the single curve is an average over its outcomes, so of those who go out in each condition. The
+two differ where stronger riders choose other conditions.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isuit import columns
+from isuit.domain import NO_TIME, Exposure, FloatArray, Observations
+
+from ..likelihood.latent import LatentFit
+from ..likelihood.single_curve import SingleCurve
+from ..model.counts import Counts
+from ..model.curves import CurveSpace
+from . import heldout
+
+ESTIMAND = (
+    "Outcomes exist only for those who went out: difficulty is that of the conditions people faced, skill is told "
+    "within this cohort, and how those would have fared who stayed away is not in the data."
+)
+COMPARED = (
+    "The latent fit's curve with skill integrated out is an average over riders; the single curve is an average over "
+    "outcomes, of those who go out in each condition."
+)
+LIMIT = (
+    "Conditions that riders choose by past outcomes, such as the next load after a success, are a limit: the model "
+    "takes conditions as given."
+)
+# The skill-integrated curve and the single curve agree when they differ nowhere, over the central 95 % of outcomes, by
+# more than the first of these, or the second over the root of the number of riders where that is larger: sampling alone
+# gives that much in one cohort of a hundred (docs/explanation/model.md).
+MARGINAL_TOLERANCE, MARGINAL_SAMPLING = 0.05, 0.5
+STRONG_EXPOSURE = 0.2  # correlation of mean metric with skill from which the independence of the two is in doubt
+# A correlation of the next metric with the last surprise from which it is told: see docs/explanation/diagnostics.md.
+PAST_OUTCOMES = 0.1
+_SURE = 3.0  # standard errors that it must be away from zero as well
+_MANY = 0.5  # share of outcomes without an order from which that is told
+_MOST_ROWS = 200_000  # enough to know a correlation to 0.002
+_METRICS = 101
+
+
+def marginal_tolerance(riders: int) -> float:
+    return max(MARGINAL_TOLERANCE, MARGINAL_SAMPLING / float(np.sqrt(riders)))
+
+
+def compared(counts: Counts, space: CurveSpace, single: SingleCurve, latent: LatentFit) -> dict[str, Any]:
+    """The curve among those who go out minus the population's, over the central 95 % of outcomes."""
+    order = np.argsort(counts.item_metric, kind="stable")
+    below = np.cumsum(counts.item_trials[order])
+    ends = np.searchsorted(below, np.array([0.025, 0.975]) * below[-1])
+    low, high = counts.item_metric[order][np.minimum(ends, order.size - 1)]
+    metric = np.linspace(low, high, _METRICS)
+    own = single.suitability(space.design(metric, np.full(_METRICS, -1), 0.0))
+    difference = own - latent.marginal(metric)
+    at = int(np.argmax(np.abs(difference)))
+    largest, tolerance = abs(float(difference[at])), marginal_tolerance(counts.riders)
+    return {
+        "matches": largest <= tolerance,
+        "largest_difference": largest,
+        "tolerance": tolerance,
+        "at_metric": float(metric[at]),
+        "signed_difference": float(difference[at]),
+        "mean_difference": float(difference.mean()),
+        "mean_absolute_difference": float(np.abs(difference).mean()),
+        "average": "riders",
+        "compares": COMPARED,
+    }
+
+
+def exposure(
+    data: Observations, counts: Counts, latent: LatentFit, comparison: dict[str, Any], assumed: Exposure
+) -> dict[str, Any]:
+    """Whether riders choose conditions by their skill or by their last outcome, with a sentence where it matters."""
+    mean_metric = (counts.trials @ counts.item_metric) / np.maximum(counts.rider_trials, 1.0)
+    correlation = _correlation(mean_metric, latent.solution.at.posterior.mean)
+    return {
+        "correlation_of_mean_metric_with_skill": correlation,
+        "sentence": _sentence(correlation, comparison, assumed),
+        "past_outcomes": past_outcomes(data, latent),
+    }
+
+
+def _correlation(one: FloatArray, other: FloatArray) -> float | None:
+    if one.size < 2 or np.ptp(one) == 0 or np.ptp(other) == 0:
+        return None
+    return float(np.corrcoef(one, other)[0, 1])
+
+
+def _sentence(correlation: float | None, comparison: dict[str, Any], assumed: Exposure) -> str | None:
+    strong = correlation is not None and abs(correlation) >= STRONG_EXPOSURE
+    if not strong and comparison["matches"]:
+        return None
+    how = "choose conditions by skill" if strong else "may choose conditions by skill"
+    measured = "" if correlation is None else f" (correlation of mean metric with skill {correlation:+.2f})"
+    advice = (
+        "difficulty is told from what each rider does in different conditions, and the curve is still not that of "
+        "people who stayed away."
+        if assumed == "correlated"
+        else "use --exposure correlated, and do not read the curve as that of people who stayed away."
+    )
+    return (
+        f"Riders {how}{measured}; among those who go out, suitability differs from the population's by "
+        f"{comparison['signed_difference']:+.2f} at {comparison['at_metric']:.4g}: {advice}"
+    )
+
+
+def past_outcomes(data: Observations, latent: LatentFit) -> dict[str, Any]:
+    """Whether the next metric depends on how the last outcome surprised, within a rider at a site.
+
+    The surprise is the outcome minus what the fit expected of this rider in this condition. Minus the rider's mean
+    outcome would not do: where weather lasts, the next metric follows the last one, on which the last outcome depends
+    too (measured without any choice: a correlation of -0.34), and a mean of four outcomes is made of them (+0.19). With
+    surprises both give less than 0.01. Outcomes at one instant have no order, and are one step with their means.
+    """
+    found = {"limit": LIMIT, "correlation": None, "pairs": 0, "simultaneous_share": None, "sentence": None}
+    if data.observed_at is None or not bool(np.any(data.observed_at != NO_TIME)):
+        return found
+    data = data.rows(_sample(data) & (data.observed_at != NO_TIME))
+    if not len(data):
+        return found
+    assert data.observed_at is not None
+    site = np.full(len(data), -1) if data.site is None else data.site
+    order = np.lexsort((data.outcome, data.metric.view(np.int64), data.observed_at, site, data.rider))
+    rider, metric, place, time = data.rider[order], data.metric[order], site[order], data.observed_at[order]
+    known = place.astype(np.int64) if latent.space.sites else np.full(rider.size, -1)
+    surprise = data.outcome[order] - latent.predict(rider.astype(np.int64), metric, known)
+    new_series = heldout.changes(rider, place)
+    new_step = new_series | heldout.changes(time)
+    steps, series = np.flatnonzero(new_step), np.cumsum(new_series) - 1
+    size = np.diff(np.append(steps, rider.size))
+    mean_metric = np.bincount(series, weights=metric) / np.bincount(series)
+    departure = np.add.reduceat(metric - mean_metric[series], steps) / size
+    last = np.add.reduceat(surprise, steps) / size
+    # A pair is a step and the one before it in the same series.
+    pair = np.flatnonzero(~new_series[steps])
+    correlation = _correlation(departure[pair], last[pair - 1])
+    simultaneous = float(np.mean(np.repeat(size, size) > 1))
+    sentences = []
+    if correlation is not None and abs(correlation) >= max(PAST_OUTCOMES, _SURE / float(np.sqrt(pair.size))):
+        sentences.append(
+            f"The next condition goes with the last outcome (correlation of the next metric with the last surprise "
+            f"{correlation:+.2f}): riders may choose it by how they fared, or change over time. The model sees "
+            "neither, and takes part of it for exposure by skill."
+        )
+    if simultaneous >= _MANY:
+        sentences.append(
+            f"{simultaneous:.1%} of outcomes share their instant with another of the same rider and site: their order "
+            "is not in the data, and a choice from one to the next cannot be seen."
+        )
+    return found | {
+        "correlation": correlation,
+        "pairs": int(pair.size),
+        "simultaneous_share": simultaneous,
+        "sentence": " ".join(sentences) or None,
+    }
+
+
+def _sample(data: Observations) -> NDArray[np.bool_]:
+    """All rows, or all rows of as many riders as bound the cost, in the order of a fixed hash."""
+    if len(data) <= _MOST_ROWS:
+        return np.ones(len(data), dtype=bool)
+    order = heldout.riders_in_fixed_order(data)
+    taken = np.zeros(len(data.riders), dtype=bool)
+    outcomes = columns.counted(data.rider, len(data.riders))[order]
+    taken[order[: max(1, int(np.searchsorted(np.cumsum(outcomes), _MOST_ROWS, side="right")))]] = True
+    return taken[data.rider]

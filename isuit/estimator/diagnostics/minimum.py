@@ -1,0 +1,52 @@
+"""Where difficulty is least, with an interval; undefined where the data do not show a minimum."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from isuit.domain import FloatArray
+
+from ..likelihood.latent import LatentFit
+
+_Z95 = 1.959963984540054
+_FINE = 501
+
+
+@dataclass(frozen=True)
+class Minimum:
+    """The easiest metric. `location` is None where the curve is monotone or flat: its interval has no end."""
+
+    location: float | None
+    lower: float | None
+    upper: float | None
+
+    def as_json(self) -> dict[str, float | None]:
+        return {"location": self.location, "lower": self.lower, "upper": self.upper}
+
+
+def least_difficulty(fit: LatentFit, site: int = -1) -> Minimum:
+    """The least difficulty, and all metrics around it at which a slope of zero cannot be rejected (Fieller)."""
+    spline = fit.space.spline
+    metric = np.linspace(spline.lower, spline.upper, _FINE)
+    f = fit.log_odds(metric, site)
+    best = int(f.argmin())
+    if best in (0, _FINE - 1) or fit.space.spline.degree < 2:
+        return Minimum(None, None, None)
+    slope = fit.slope_band(metric, site)
+    flat = np.abs(slope.value) <= _Z95 * slope.se
+    below = np.flatnonzero(~flat[: best + 1] & (slope.value[: best + 1] < 0))
+    above = np.flatnonzero(~flat[best:] & (slope.value[best:] > 0))
+    if not below.size or not above.size:
+        return Minimum(None, None, None)
+    location = _parabola(metric, f, best)
+    return Minimum(location, float(metric[below[-1]]), float(metric[best + above[0]]))
+
+
+def _parabola(metric: FloatArray, f: FloatArray, best: int) -> float:
+    """The vertex of the parabola through the least value and its neighbours: finer than the grid."""
+    before, here, after = f[best - 1 : best + 2]
+    bend = before - 2 * here + after
+    shift = 0.0 if bend <= 0 else 0.5 * (before - after) / bend
+    return float(metric[best] + shift * (metric[1] - metric[0]))

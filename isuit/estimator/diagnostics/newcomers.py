@@ -1,0 +1,148 @@
+"""Scores for those whom a fit has never seen: riders without outcomes, and sites without outcomes.
+
+Each keeps back a fifth of the riders or sites with all their outcomes, fits the rest anew, and predicts what was kept
+back by the rule that the record states. The single curve of the same rest is the baseline.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.interpolate import CubicSpline
+from scipy.linalg import LinAlgError
+
+from isuit import columns
+from isuit.domain import FloatArray, IntArray, Observations
+from isuit.errors import EstimationError
+
+from ..likelihood.latent import LatentFit
+from ..likelihood.single_curve import SingleCurve
+from ..model.basis import Spline
+from ..model.curves import CurveSpace
+from . import forecasts as scores
+from . import heldout
+
+LEAST_SITES = 5
+RIDER_RULE = (
+    "A new rider is predicted by the curve of the site with skill integrated out over the population's mixture; where "
+    "the rider goes does not enter, also with correlated exposure."
+)
+SITE_RULE = (
+    "A new site is predicted by the curve that all sites share, at the posterior of a rider known from elsewhere."
+)
+_STEPS = 10  # points in each of the spline's intervals at which a marginal curve is tabulated
+
+
+@dataclass(frozen=True)
+class Refit:
+    """A fit of the outcomes that were not kept back."""
+
+    space: CurveSpace
+    single: SingleCurve
+    latent: LatentFit
+
+    def of_single(self, test: Observations, site: IntArray) -> FloatArray:
+        """What the single curve predicts of these rows."""
+
+        def suitability(part: slice) -> FloatArray:
+            return self.single.suitability(self.space.design(test.metric[part], site[part], 0.0))
+
+        return np.concatenate([np.zeros(0), *map(suitability, columns.slices(len(test), columns.DESIGN_ROWS))])
+
+
+# Fits the rows of a mask and only the riders who have any there, under a name of its own in the progress.
+Refitter = Callable[[NDArray[np.bool_], str], Refit]
+
+
+def newcomers(data: Observations, refit: Refitter) -> dict[str, Any]:
+    """Scores for new riders and new sites; where there are none, null, and the reason in `left_out`."""
+    found: dict[str, Any] = {}
+    left_out: dict[str, str] = {}
+    for name, score in (("new_riders", _new_riders), ("new_sites", _new_sites)):
+        try:
+            found[name] = score(data, refit)
+        except _Untold as reason:
+            found[name], left_out[name] = None, str(reason)
+        except (EstimationError, LinAlgError) as error:
+            # A part of the cohort can be harder to fit than the whole. That says nothing against the fit itself.
+            found[name], left_out[name] = None, f"the refit without them failed: {error}"
+    return found | {"left_out": left_out}
+
+
+def nobody(reason: str) -> dict[str, Any]:
+    """What stands in the record of a fit that has no skill to predict with."""
+    return {"new_riders": None, "new_sites": None, "left_out": {"new_riders": reason, "new_sites": reason}}
+
+
+class _Untold(Exception):
+    """Why there is no score."""
+
+
+def _new_riders(data: Observations, refit: Refitter) -> dict[str, Any]:
+    kept_back = heldout.of_new_riders(data)
+    test, fitted = data.rows(kept_back), _fitted(data, kept_back, refit, "new riders")
+    site = places(test, fitted.space)
+    forecasts = scores.Forecasts.of(test, marginals(fitted.latent, test.metric, site), fitted.of_single(test, site))
+    return {"rule": RIDER_RULE} | scores.of_forecasts(forecasts)
+
+
+def _new_sites(data: Observations, refit: Refitter) -> dict[str, Any]:
+    if data.site is None or len(data.sites) < LEAST_SITES:
+        raise _Untold(f"the cohort has fewer than {LEAST_SITES} sites")
+    kept_back = heldout.of_new_sites(data)
+    known = columns.counted(data.rider, len(data.riders), ~kept_back) > 0
+    scored = kept_back & known[data.rider]
+    if not scored.any():
+        raise _Untold("no rider at the sites kept back was seen elsewhere")
+    fitted = _fitted(data, kept_back, refit, "new sites")
+    test, rider = data.rows(scored), (np.cumsum(known) - 1)[data.rider[scored]]
+    shared = np.full(len(test), -1)
+    forecasts = scores.Forecasts.of(
+        test, fitted.latent.predict(rider, test.metric, shared), fitted.of_single(test, shared)
+    )
+    sites = int(np.unique(data.site[scored]).size)
+    return {"rule": SITE_RULE, "sites": sites} | scores.of_forecasts(forecasts)
+
+
+def _fitted(data: Observations, kept_back: NDArray[np.bool_], refit: Refitter, stage: str) -> Refit:
+    outcomes = len(data) - int(np.count_nonzero(kept_back))
+    if outcomes in (0, len(data)):
+        raise _Untold("the cohort is too small to keep any back")
+    if int(np.count_nonzero(data.outcome)) - int(np.count_nonzero(data.outcome[kept_back])) in (0, outcomes):
+        raise _Untold("all outcomes of the others are equal")
+    fitted = refit(~kept_back, stage)
+    if fitted.latent.solution.no_skill:
+        raise _Untold("without them, skill explains nothing")
+    return fitted
+
+
+def places(test: Observations, space: CurveSpace) -> IntArray:
+    return np.full(len(test), -1) if test.site is None or not space.sites else test.site.astype(np.int64)
+
+
+def marginals(latent: LatentFit, metric: FloatArray, site: IntArray) -> FloatArray:
+    """The skill-integrated curve at each row's metric and site; many metrics of a site are read off a table."""
+    predicted = np.empty(metric.size)
+    order = np.argsort(site, kind="stable")
+    codes, starts = np.unique(site[order], return_index=True)
+    points = _table_points(latent.space.spline)
+    for code, here in zip(codes.tolist(), np.split(order, starts[1:]), strict=True):
+        values, where = np.unique(metric[here], return_inverse=True)
+        if values.size <= points.size:
+            predicted[here] = latent.marginal(values, code)[where]
+        else:
+            curve = CubicSpline(points, latent.marginal(points, code))
+            predicted[here] = np.clip(curve(np.clip(values, points[0], points[-1])), 0.0, 1.0)[where]
+    return predicted
+
+
+def _table_points(spline: Spline) -> FloatArray:
+    """Points along the range, as many in each of the spline's intervals: these are short where data are."""
+    breaks = np.concatenate([[0.0], spline.inner_knots, [1.0]])
+    steps = np.arange(_STEPS) / _STEPS
+    unit = np.append((breaks[:-1, None] + np.diff(breaks)[:, None] * steps).ravel(), 1.0)
+    return np.asarray(spline.lower + (spline.upper - spline.lower) * unit)

@@ -1,0 +1,1 @@
+"""The likelihood with skill integrated out, its information and its maximum."""

@@ -1,1 +1,0 @@
-"""Erasure, the disclosure policy and public releases."""

@@ -1,0 +1,189 @@
+"""Step 1: which outcomes may enter a release at all.
+
+The union of all cohorts fitted for an activity and dimension, where an identical line counts as often as in the cohort
+that has it most; observed before the cut-off; of riders who did not opt out and who are somebody. An outcome without a
+time counts only where a fit of its cohort declared until when it was observed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import date, datetime
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from isuit.domain import FloatArray, IntArray
+from isuit.release.identities import fold, is_placeholder
+from isuit.store.fits import FitRecord, fit_records
+from isuit.store.query import arrow
+
+GLOBAL = "global"  # the one cell of cohorts without sites
+NOWHERE = -1  # an outcome without a place, in a cohort that has places
+
+
+@dataclass(frozen=True)
+class Topic:
+    """What a curve is about: one series of curves is released for each."""
+
+    activity: str
+    dimension: str
+
+
+@dataclass(frozen=True)
+class Outcomes:
+    """Distinct lines of eligible outcomes, as columns. Riders are folded: several spellings are one."""
+
+    riders: tuple[str, ...]  # folded and sorted
+    spellings: tuple[tuple[str, ...], ...]  # of each rider, as stored
+    rider: IntArray
+    place: IntArray  # code into `places`, or NOWHERE
+    places: tuple[str | None, ...]  # sites; None is the cohort without sites
+    metric: FloatArray
+    outcome: IntArray
+    times: IntArray  # how often the line counts
+
+    def of_rows(self, chosen: NDArray[np.bool_]) -> Outcomes:
+        """Some of the lines; riders without a line are no longer there."""
+        rider = self.rider[chosen]
+        present, code = np.unique(rider, return_inverse=True)
+        return Outcomes(
+            tuple(self.riders[r] for r in present.tolist()),
+            tuple(self.spellings[r] for r in present.tolist()),
+            code.astype(np.int64),
+            self.place[chosen],
+            self.places,
+            self.metric[chosen],
+            self.outcome[chosen],
+            self.times[chosen],
+        )
+
+
+@dataclass(frozen=True)
+class Eligible:
+    """The eligible outcomes, and what an operator is told about those that are not."""
+
+    outcomes: Outcomes
+    fit: FitRecord  # the newest: its expert curve and exposure are the release's
+    too_recent: int = 0  # lines
+    untimed: int = 0  # lines of cohorts that never said until when they were observed
+    placeholders: int = 0
+    opted_out: int = 0
+    reasons: list[str] = field(default_factory=list)
+
+
+def topics(connection: duckdb.DuckDBPyConnection, as_of: datetime | None = None) -> dict[Topic, list[FitRecord]]:
+    """The fits of every activity and dimension, oldest first."""
+    found: dict[Topic, list[FitRecord]] = {}
+    for fit in fit_records(connection):
+        if as_of is None or fit.recorded_at <= as_of:
+            found.setdefault(Topic(fit.activity, fit.dimension), []).append(fit)
+    return dict(sorted(found.items(), key=lambda item: (item[0].activity, item[0].dimension)))
+
+
+def eligible(
+    connection: duckdb.DuckDBPyConnection,
+    fits: list[FitRecord],
+    before: datetime,
+    opted_out: Callable[[str], bool],
+) -> Eligible:
+    """The outcomes of these fits' cohorts that may enter a release with this cut-off."""
+    table = _union(connection, fits, before)
+    old = table.filter(table.column("old"))
+    recent = table.num_rows - old.num_rows
+    untimed = int(np.count_nonzero(table.column("undeclared").to_numpy()))
+    encoded = old.column("rider").combine_chunks().dictionary_encode()
+    names = encoded.dictionary.to_pylist()
+    folded = [fold(name) for name in names]
+    kept = np.array([counts_as_rider(spelling) for spelling in folded], dtype=bool)
+    gone = np.array([opted_out(name) for name in names], dtype=bool)
+    riders = sorted({spelling for spelling, good in zip(folded, kept & ~gone, strict=True) if good})
+    code_of = {rider: code for code, rider in enumerate(riders)}
+    spellings: list[list[str]] = [[] for _ in riders]
+    for name, spelling, good in zip(names, folded, kept & ~gone, strict=True):
+        if good:
+            spellings[code_of[spelling]].append(name)
+    code = np.array([code_of.get(spelling, -1) for spelling in folded], dtype=np.int64)
+    row_name = encoded.indices.to_numpy().astype(np.int64)
+    rows = (kept & ~gone)[row_name] if names else np.zeros(0, dtype=bool)
+    place, places = _places(old)
+    lines = _merged(old, code[row_name], place, rows)
+    outcomes = Outcomes(
+        tuple(riders),
+        tuple(tuple(sorted(found)) for found in spellings),
+        lines["rider"].to_numpy(),
+        lines["place"].to_numpy(),
+        places,
+        lines["metric"].to_numpy(),
+        lines["outcome"].to_numpy().astype(np.int64),
+        lines["times_max"].to_numpy().astype(np.int64),
+    )
+    return Eligible(
+        outcomes,
+        fits[-1],
+        too_recent=recent - untimed,
+        untimed=untimed,
+        placeholders=int(np.count_nonzero(~kept[row_name])),
+        opted_out=int(np.count_nonzero(gone[row_name])),
+    )
+
+
+def _merged(table: pa.Table, rider: IntArray, place: IntArray, rows: NDArray[np.bool_]) -> pa.Table:
+    """The lines of folded riders: the same line under two spellings is one."""
+    columns = {"rider": rider[rows], "place": place[rows]}
+    chosen = table.filter(pa.array(rows)).select(["observed_at", "metric", "outcome", "times"])
+    keys = ["rider", "place", "observed_at", "metric", "outcome"]
+    lines = pa.table({**columns, **{name: chosen.column(name) for name in chosen.column_names}})
+    return lines.group_by(keys).aggregate([("times", "max")]).sort_by([(key, "ascending") for key in keys])
+
+
+def counts_as_rider(folded: str) -> bool:
+    """Placeholders are nobody: their lines are left out, and they never count."""
+    return not is_placeholder(folded)
+
+
+def _union(connection: duckdb.DuckDBPyConnection, fits: list[FitRecord], before: datetime) -> pa.Table:
+    """Distinct lines over the cohorts, in an order that follows from their values."""
+    until: dict[str, date | None] = {}
+    for fit in fits:
+        declared = fit.json("configuration").get("observed_until")
+        latest = until.setdefault(fit.cohort_hash, None)
+        if declared is not None:
+            day = date.fromisoformat(declared)
+            until[fit.cohort_hash] = day if latest is None else max(latest, day)
+    cohorts = {
+        "cohort_hash": pa.array(list(until), pa.string()),
+        "declared": pa.array(list(until.values()), pa.date32()),
+    }
+    connection.register("chosen", pa.table(cohorts))
+    try:
+        # A line is old enough if it is in any cohort; an outcome without a time goes by its cohort's declaration.
+        query = """
+            WITH counted AS (
+                SELECT o.cohort_hash, rider, site, sites > 0 AND site IS NULL AS nowhere, observed_at, metric, outcome,
+                    declared, count(*) AS times
+                FROM personal.outcomes o JOIN chosen USING (cohort_hash) JOIN ledger.cohorts USING (cohort_hash)
+                GROUP BY ALL
+            )
+            SELECT rider, site, nowhere, observed_at, metric, outcome, max(times) AS times,
+                coalesce(bool_or(CASE WHEN observed_at IS NULL THEN declared < ?::DATE ELSE observed_at < ? END), false)
+                    AS old,
+                observed_at IS NULL AND max(declared) IS NULL AS undeclared
+            FROM counted GROUP BY rider, site, nowhere, observed_at, metric, outcome
+            ORDER BY rider, site NULLS FIRST, observed_at NULLS FIRST, metric, outcome, nowhere
+        """
+        return arrow(connection, query, [before.date(), before])
+    finally:
+        connection.unregister("chosen")
+
+
+def _places(table: pa.Table) -> tuple[IntArray, tuple[str | None, ...]]:
+    encoded = table.column("site").combine_chunks().dictionary_encode(null_encoding="encode")
+    found = encoded.dictionary.to_pylist()
+    places = sorted(found, key=lambda site: (site is None, site or ""))
+    order = np.array([places.index(site) for site in found], dtype=np.int64)
+    code = order[encoded.indices.to_numpy()] if found else np.zeros(0, np.int64)
+    return np.where(table.column("nowhere").to_numpy(), NOWHERE, code), tuple(places)

@@ -1,0 +1,240 @@
+"""Files of a release: JSON Lines, CSV with a metadata file beside it, GeoParquet, GeoJSON, HTML; and their check.
+
+Every format carries the same rows, and reading any of them back gives the same lines: so one digest covers all.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pydantic import BaseModel, ValidationError
+
+from isuit.errors import InputError
+from isuit.release.cells import shape
+from isuit.release.format import Format, ReleaseCheck, ReleaseMetadata, ReleaseRow, rows_digest
+from isuit.release.page import read_page, release_page
+
+EXTENSIONS: dict[Format, str] = {
+    "jsonl": "jsonl",
+    "csv": "csv",
+    "geoparquet": "parquet",
+    "geojson": "geojson",
+    "html": "html",
+}
+COLUMNS = tuple(ReleaseRow.model_fields)
+_ARROW = {
+    "h3_resolution": pa.int8(),
+    **dict.fromkeys(
+        ["latitude", "longitude", "metric", "metric_lower", "metric_upper", "difficulty", "difficulty_se"], pa.float64()
+    ),
+    "expert_difficulty": pa.float64(),
+    "discrimination": pa.float64(),
+}
+GEO_VERSION = "1.1.0"
+METADATA_KEY = b"isuit-atlas"
+
+
+def files(path: Path, kind: Format, lines: list[str], metadata: str) -> dict[Path, bytes]:
+    """The content of every file of a release, by path: two for a CSV, one otherwise."""
+    if kind == "jsonl":
+        return {path: "".join(f"{line}\n" for line in [*lines, metadata]).encode()}
+    rows = [json.loads(line) for line in lines]
+    if kind == "csv":
+        return {path: _csv(rows), metadata_path(path): f"{metadata}\n".encode()}
+    if kind == "geojson":
+        return {path: _geojson(rows, metadata)}
+    if kind == "html":
+        return {path: release_page(rows, metadata)}
+    return {path: _geoparquet(rows, metadata)}
+
+
+def metadata_path(path: Path) -> Path:
+    return path.with_name(f"{path.name}.metadata.json")
+
+
+def _csv(rows: list[dict[str, Any]]) -> bytes:
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for row in rows:
+        writer.writerow(["" if row[name] is None else row[name] for name in COLUMNS])
+    return text.getvalue().encode()
+
+
+def _geojson(rows: list[dict[str, Any]], metadata: str) -> bytes:
+    features = []
+    for row in rows:
+        outline = shape(row["h3"])
+        geometry = None if outline is None else outline.geojson()
+        features.append({"type": "Feature", "geometry": geometry, "properties": row})
+    document = {"type": "FeatureCollection", "features": features, "metadata": json.loads(metadata)}
+    return (json.dumps(document, ensure_ascii=False, separators=(",", ":"), allow_nan=False) + "\n").encode()
+
+
+def _geoparquet(rows: list[dict[str, Any]], metadata: str) -> bytes:
+    """GeoParquet 1.1: WKB polygons in longitude and latitude (OGC:CRS84, the default), and the `geo` footer."""
+    outlines = [shape(row["h3"]) for row in rows]
+    columns: dict[str, pa.Array] = {
+        name: pa.array([row[name] for row in rows], _ARROW.get(name, pa.string())) for name in COLUMNS
+    }
+    columns["geometry"] = pa.array([None if outline is None else outline.wkb() for outline in outlines], pa.binary())
+    known = [outline for outline in outlines if outline is not None]
+    column: dict[str, Any] = {
+        "encoding": "WKB",
+        "geometry_types": sorted({"Polygon" if len(outline.rings) == 1 else "MultiPolygon" for outline in known}),
+        "orientation": "counterclockwise",
+        "edges": "planar",
+    }
+    if known:
+        west, south, east, north = zip(*(outline.bounds() for outline in known), strict=True)
+        column["bbox"] = [min(west), min(south), max(east), max(north)]
+    geo = {"version": GEO_VERSION, "primary_column": "geometry", "columns": {"geometry": column}}
+    footer = {b"geo": json.dumps(geo).encode(), METADATA_KEY: metadata.encode()}
+    table = pa.table(columns)
+    sink = pa.BufferOutputStream()
+    with pq.ParquetWriter(sink, table.schema, compression="zstd", store_schema=False) as writer:
+        writer.write_table(table)
+        writer.add_key_value_metadata(footer)
+    return bytes(sink.getvalue())
+
+
+@dataclass(frozen=True)
+class ReadRelease:
+    """A file as it was read: rows and metadata still unchecked."""
+
+    rows: list[Any]
+    metadata: Any  # None where it is missing
+
+
+def format_of(path: Path) -> Format:
+    by_extension: dict[str, Format] = {f".{extension}": kind for kind, extension in EXTENSIONS.items()}
+    by_extension |= {".ndjson": "jsonl", ".json": "geojson", ".geoparquet": "geoparquet"}
+    kind = by_extension.get(path.suffix.lower())
+    if kind is None:
+        raise InputError(
+            f"a release is a file that ends in {', '.join(f'.{name}' for name in EXTENSIONS.values())}; rename it so."
+        )
+    return kind
+
+
+def check_file(path: Path) -> ReleaseCheck:
+    """Row count, digest and schema of a release's file; every problem is listed, none quotes a value."""
+    kind = format_of(path)
+    assert kind in get_args(Format)
+    readers: dict[Format, Callable[[Path], ReadRelease]] = {
+        "jsonl": _read_jsonl,
+        "csv": _read_csv,
+        "geojson": _read_geojson,
+        "geoparquet": _read_geoparquet,
+        "html": lambda page: ReadRelease(*read_page(page)),
+    }
+    try:
+        found = readers[kind](path)
+    except OSError:
+        raise InputError("the release cannot be read; check its path and, for a CSV, its metadata file.") from None
+    except (ValueError, KeyError, TypeError, pa.ArrowException) as error:
+        problem = f"the file is damaged or cut short: it cannot be read as {kind} ({type(error).__name__})"
+        return ReleaseCheck(ok=False, release=None, rows=0, digest=None, format=kind, problems=[problem])
+    problems: list[str] = []
+    rows = [row for row in _validated(ReleaseRow, found.rows, "row", problems) if isinstance(row, ReleaseRow)]
+    digest = rows_digest(row.line() for row in rows)
+    metadata = None
+    if found.metadata is None:
+        problems.append("the metadata are missing: the file is cut short, or its metadata file is not beside it")
+    else:
+        described = list(_validated(ReleaseMetadata, [found.metadata], "metadata", problems))
+        metadata = described[0] if described and isinstance(described[0], ReleaseMetadata) else None
+    if metadata is not None:
+        problems.extend(_disagreements(rows, len(found.rows), digest, metadata))
+    return ReleaseCheck(
+        ok=not problems,
+        release=None if metadata is None else metadata.release,
+        rows=len(found.rows),
+        digest=digest,
+        format=kind,
+        problems=problems,
+    )
+
+
+def _disagreements(rows: list[ReleaseRow], number: int, digest: str, metadata: ReleaseMetadata) -> Iterator[str]:
+    if number != metadata.rows:
+        yield f"the file has {number} rows and its metadata speak of {metadata.rows}: rows are missing or were added"
+    if digest != metadata.digest:
+        yield "the rows do not have the digest in the metadata: a row was changed, added, moved or removed"
+    if len({row.h3 for row in rows}) != metadata.cells:
+        yield "the number of cells is not the one in the metadata"
+    if any(row.release != metadata.release for row in rows):
+        yield "rows and metadata name different releases"
+    if [row.key for row in rows] != sorted({row.key for row in rows}):
+        yield "the rows are not sorted by activity, dimension, cell and metric, or one is there twice"
+
+
+def _validated(model: type[BaseModel], values: list[Any], what: str, problems: list[str]) -> Iterator[BaseModel]:
+    for number, value in enumerate(values, start=1):
+        try:
+            yield model.model_validate(value)
+        except ValidationError as error:
+            fields = ", ".join(sorted({".".join(map(str, part["loc"])) or what for part in error.errors()}))
+            problems.append(f"{what} {number} does not follow the schema: {fields}")
+
+
+def _read_jsonl(path: Path) -> ReadRelease:
+    text = path.read_bytes().decode()
+    if not text.endswith("\n"):
+        raise ValueError("the last line has no end")
+    documents = [json.loads(line) for line in text.splitlines()]
+    last = documents[-1] if documents else None
+    if isinstance(last, dict) and last.get("metadata") is True:
+        return ReadRelease(documents[:-1], last)
+    return ReadRelease(documents, None)
+
+
+def _read_csv(path: Path) -> ReadRelease:
+    with path.open(newline="", encoding="utf-8") as file:
+        rows = [_typed(row) for row in csv.DictReader(file)]
+    beside = metadata_path(path)
+    return ReadRelease(rows, json.loads(beside.read_text(encoding="utf-8")) if beside.exists() else None)
+
+
+def _typed(row: dict[str, str]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, text in row.items():
+        if name in _ARROW or name == "units":
+            number = int if name == "h3_resolution" else str if name == "units" else float
+            found[name] = number(text) if text else None
+        else:
+            found[name] = text
+    return found
+
+
+def _read_geojson(path: Path) -> ReadRelease:
+    document = json.loads(path.read_bytes())
+    rows = [feature["properties"] for feature in document["features"]]
+    for feature in document["features"]:
+        outline = shape(feature["properties"]["h3"])
+        if feature["geometry"] != (None if outline is None else outline.geojson()):
+            raise ValueError("a geometry is not its cell's")
+    return ReadRelease(rows, document.get("metadata"))
+
+
+def _read_geoparquet(path: Path) -> ReadRelease:
+    if not path.exists():
+        raise FileNotFoundError(path)
+    file = pq.ParquetFile(path)
+    table, footer = file.read(), file.metadata.metadata or {}
+    outlines = table.column("geometry").to_pylist()
+    rows = table.drop_columns(["geometry"]).to_pylist()
+    for row, geometry in zip(rows, outlines, strict=True):
+        outline = shape(row["h3"])
+        if geometry != (None if outline is None else outline.wkb()):
+            raise ValueError("a geometry is not its cell's")
+    json.loads(footer[b"geo"])
+    return ReadRelease(rows, json.loads(footer[METADATA_KEY]) if METADATA_KEY in footer else None)

@@ -1,0 +1,293 @@
+"""One release, in the order of DESIGN section 6: eligible, space, suppress, fit, influence, round, carry forward.
+
+`make_release` reads the store and writes nothing. What it returns is all that a release consists of: the rows, who
+stands behind each, and, for the operator alone, why cells are missing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime
+
+import duckdb
+import numpy as np
+
+from isuit.audit.rederivation import recorded_config
+from isuit.release import carrying, screening
+from isuit.release.bins import Bins
+from isuit.release.carrying import Fate, Key, Released, fingerprints
+from isuit.release.cell_curves import CellCurves, Unfit, comparable, fit_cells
+from isuit.release.cells import cell_of
+from isuit.release.dates import cut_off
+from isuit.release.eligibility import Eligible, Topic, eligible, topics
+from isuit.release.format import ReleaseRow
+from isuit.release.identities import fold
+from isuit.release.influence import refused_bins
+from isuit.release.policy import Policy
+from isuit.release.rounding import RowMaker
+from isuit.release.screening import Placed, Reasons
+from isuit.store.fits import FitRecord
+from isuit.store.releases import BinRecord, ReleaseRecord, release_bins, release_lines, release_members
+from isuit.store.sites import Coordinates, known_sites
+
+Progress = Callable[[str, float], None]
+FAR_FUTURE = datetime(9999, 1, 1)
+
+
+@dataclass(frozen=True)
+class Series:
+    """What the first release fixed, and every release so far."""
+
+    policy: Policy
+    bins: Mapping[Topic, Bins]
+    releases: tuple[ReleaseRecord, ...]  # oldest first, those before the one in the making
+
+
+@dataclass
+class Draft:
+    """A release in the making."""
+
+    rows: list[ReleaseRow] = field(default_factory=list)
+    bins: dict[Topic, Bins] = field(default_factory=dict)
+    records: list[BinRecord] = field(default_factory=list)
+    members: dict[tuple[str, int], list[str]] = field(default_factory=dict)
+    reasons: dict[Topic, Reasons] = field(default_factory=dict)
+    carried: int = 0
+    withdrawn: int = 0
+
+    @property
+    def cells(self) -> int:
+        return len({row.h3 for row in self.rows})
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where outcomes come from: a store at one moment, without those who opted out."""
+
+    connection: duckdb.DuckDBPyConnection
+    opted_out: Callable[[str], bool]
+    sites: Mapping[str, Coordinates]
+    as_of: datetime | None = None  # fits recorded later are not there yet; for deriving a release again
+
+    @classmethod
+    def of(
+        cls, connection: duckdb.DuckDBPyConnection, opted_out: Callable[[str], bool], as_of: datetime | None = None
+    ) -> Source:
+        return cls(connection, opted_out, known_sites(connection), as_of)
+
+    def topics(self) -> dict[Topic, list[FitRecord]]:
+        return topics(self.connection, self.as_of)
+
+    def eligible(self, fits: list[FitRecord], before: datetime) -> Eligible:
+        return eligible(self.connection, fits, before, self.opted_out)
+
+
+def make_release(source: Source, day: date, series: Series, progress: Progress | None = None) -> Draft:
+    """Everything that a release of this date consists of; the store is not written."""
+    tell = progress or (lambda stage, share: None)
+    draft = Draft(bins=dict(series.bins))
+    before = _released_before(source, series)
+    for topic, fits in source.topics().items():
+        tell(f"{topic.activity}, {topic.dimension}", 0.0)
+        _release_topic(source, day, series, topic, fits, before.pop(topic, {}), draft)
+        tell(f"{topic.activity}, {topic.dimension}", 1.0)
+    draft.rows = in_order(draft.rows)
+    draft.withdrawn = len(_newest_keys(source, series) - {row.key for row in draft.rows})
+    return draft
+
+
+def _newest_keys(source: Source, series: Series) -> set[tuple[str, str, str, float]]:
+    if not series.releases:
+        return set()
+    lines = release_lines(source.connection, series.releases[-1].release_id)
+    return {ReleaseRow.model_validate_json(line).key for line in lines}
+
+
+def in_order(rows: list[ReleaseRow]) -> list[ReleaseRow]:
+    """By what rows are about: the order in which they came about tells which were carried forward."""
+    return sorted(rows, key=lambda row: row.key)
+
+
+def _release_topic(
+    source: Source,
+    day: date,
+    series: Series,
+    topic: Topic,
+    fits: list[FitRecord],
+    before: Mapping[Key, Released],
+    draft: Draft,
+) -> None:
+    policy, reasons = series.policy, draft.reasons.setdefault(topic, Reasons())
+    found = source.eligible(fits, cut_off(day, policy.lag_days))
+    placed = screening.place(found.outcomes, source.sites, policy, series.bins.get(topic), reasons)
+    _explain(source, fits, found, policy, reasons)
+    now = _riders_and_outcomes(found, source, series, topic) if before else {}
+    fate = carrying.decide(before, now, _then(source, topic, before, series), policy)
+    for key in sorted(fate.carried):
+        _carry(topic, key, before[key], day, draft)
+    if placed is None:
+        return
+    left = screen(placed, policy, reasons)
+    if left is None:
+        return
+    maker = RowMaker(day.isoformat(), topic, placed.bins, policy)
+    for key, row, riders in _fresh(left, maker, found, fate, reasons):
+        draft.bins[topic] = placed.bins
+        draft.rows.append(row)
+        _stand_behind(topic, key, day, riders, draft)
+
+
+def screen(placed: Placed, policy: Policy, reasons: Reasons) -> Placed | None:
+    """Suppress what is thin, then refuse what is dominated."""
+    left = screening.suppress_thin(placed, policy, reasons)
+    return None if left is None else screening.refuse_dominated(left, policy, reasons)
+
+
+def _fresh(
+    left: Placed, maker: RowMaker, found: Eligible, fate: Fate, reasons: Reasons
+) -> list[tuple[Key, ReleaseRow, list[str]]]:
+    """The rows that are computed in this release, each with the stored spellings of its riders."""
+    made: list[tuple[Key, ReleaseRow, list[str]]] = []
+    linked = comparable(left)
+    apart = left.of_rows(~linked[left.cell])
+    for (cell, bin_), riders in screening.members(apart).items():
+        reasons.add(cell, "too few riders link it to the other cells for a common origin: it gets no difficulty")
+        if (cell, bin_) not in fate.carried:
+            row = maker.incomparable(cell, bin_, len(riders))
+            made.append(((cell, bin_), row, _spelled(apart, riders)))
+    joined = left.of_rows(linked[left.cell])
+    if not screening.members(joined).keys() - fate.carried:
+        return made
+    curves = fit_until_nothing_is_refused(joined, maker.policy, found.fit, reasons)
+    if curves is None:
+        return made
+    behind = screening.members(curves.placed)
+    fresh = {key: len(riders) for key, riders in behind.items() if key not in fate.carried}
+    for key, row in maker.rows(curves, fresh).items():
+        made.append((key, row, _spelled(curves.placed, behind[key])))
+    return made
+
+
+def fit_until_nothing_is_refused(placed: Placed, policy: Policy, fit: FitRecord, reasons: Reasons) -> CellCurves | None:
+    """Fit what is left; points that one rider moves too far leave with their outcomes, and the rest is fitted again."""
+    config = recorded_config(fit)
+    left: Placed | None = placed
+    while left is not None:
+        try:
+            curves = fit_cells(left, policy, config)
+        except Unfit as unfit:
+            for reason in unfit.reasons:
+                reasons.notes.append(f"no latent fit: {reason}; more outcomes of more riders help")
+            return None
+        released = np.zeros((len(left.cells), left.bins.number), dtype=bool)
+        released[left.cell, left.bin] = True
+        refused = refused_bins(curves, released, policy)
+        if not refused.any():
+            return curves
+        for cell in np.flatnonzero(refused.any(axis=1)).tolist():
+            what = "it" if refused[cell].sum() == released[cell].sum() else "some of its bins"
+            reasons.add(left.cells[cell], f"leaving out one rider would move {what} too far: more riders are needed")
+        thinner = screening.without(left, refused)
+        left = None if thinner is None else screen(thinner, policy, reasons)
+    return None
+
+
+def _spelled(placed: Placed, riders: list[int]) -> list[str]:
+    return [spelling for rider in riders for spelling in placed.outcomes.spellings[rider]]
+
+
+def curve_name(topic: Topic, cell: str) -> str:
+    """What a curve is called in-house: activity, dimension and cell."""
+    return json.dumps([topic.activity, topic.dimension, cell], ensure_ascii=False, separators=(",", ":"))
+
+
+def _stand_behind(topic: Topic, key: Key, day: date, riders: list[str], draft: Draft) -> None:
+    name = curve_name(topic, key[0])
+    number = len({fold(rider) for rider in riders})
+    draft.records.append(BinRecord(name, key[1], number, day.isoformat()))
+    draft.members[name, key[1]] = riders
+
+
+def _carry(topic: Topic, key: Key, released: Released, day: date, draft: Draft) -> None:
+    draft.rows.append(released.row.model_copy(update={"release": day.isoformat()}))
+    draft.records.append(released.record)
+    draft.members[curve_name(topic, key[0]), key[1]] = sorted(released.members)
+    draft.carried += 1
+
+
+def _released_before(source: Source, series: Series) -> dict[Topic, dict[Key, Released]]:
+    """Every row that was ever released, as it was last, by topic, cell and bin.
+
+    Not only those of the newest release: a row that was withdrawn and comes back with one rider more would otherwise be
+    computed again, and stand beside its last version like two releases around one person.
+    """
+    found: dict[Topic, dict[Key, Released]] = {}
+    for release in reversed(series.releases):
+        name = release.release_id
+        records = {(record.curve, record.bin): record for record in release_bins(source.connection, name)}
+        members = release_members(source.connection, name)
+        for line in release_lines(source.connection, name):
+            row = ReleaseRow.model_validate_json(line)
+            topic = Topic(row.activity, row.dimension)
+            bin_ = int(series.bins[topic].of(np.array([row.metric]))[0])
+            curve = (curve_name(topic, row.h3), bin_)
+            released = Released(row, records[curve], frozenset(members.get(curve, set())))
+            found.setdefault(topic, {}).setdefault((row.h3, bin_), released)
+    return found
+
+
+def _then(
+    source: Source, topic: Topic, before: Mapping[Key, Released], series: Series
+) -> dict[str, carrying.Fingerprints]:
+    """The outcomes of today's riders as they were in each release that computed one of these rows."""
+    found: dict[str, carrying.Fingerprints] = {}
+    by_id = {release.release_id: release for release in series.releases}
+    for name in {released.record.computed_in for released in before.values()}:
+        release = by_id[name]
+        earlier = Source(source.connection, source.opted_out, source.sites, release.made_at)
+        fits = earlier.topics().get(topic, [])
+        if not fits:
+            found[name] = {}
+            continue
+        then = earlier.eligible(fits, cut_off(release.release_date, series.policy.lag_days))
+        found[name] = _riders_and_outcomes(then, source, series, topic)
+    return found
+
+
+def _riders_and_outcomes(found: Eligible, source: Source, series: Series, topic: Topic) -> carrying.Fingerprints:
+    """Of all cells, thin ones too: what counts is who is there with which outcomes, not whether they are enough."""
+    everyone = series.policy.model_copy(update={"k": 1})
+    return fingerprints(screening.place(found.outcomes, source.sites, everyone, series.bins[topic], Reasons()))
+
+
+def _explain(source: Source, fits: list[FitRecord], found: Eligible, policy: Policy, reasons: Reasons) -> None:
+    """For the operator: what kept outcomes out, and which cells only lack time."""
+    if found.untimed:
+        reasons.notes.append(
+            f"{found.untimed} lines have no observed_at: fit their cohort with `isuit fit --observed-until DATE`"
+        )
+    if found.placeholders:
+        reasons.notes.append(
+            f"{found.placeholders} lines have a placeholder as rider: give each rider an ID of their own"
+        )
+    if not found.too_recent:
+        return
+    reasons.notes.append(
+        f"{found.too_recent} lines are younger than {policy.lag_days} days at the release date: release them later"
+    )
+    everything = source.eligible(fits, FAR_FUTURE)
+    whole = Reasons()
+    later = screening.place(everything.outcomes, source.sites, policy, None, whole)
+    enough = set(later.cells) if later is not None else set()
+    seen = set(reasons.cells)
+    for cell in sorted(enough & seen | (enough - _cells(source, found, policy))):
+        reasons.cells[cell] = ["too recent: enough riders, but their outcomes are younger than the lag"]
+
+
+def _cells(source: Source, found: Eligible, policy: Policy) -> set[str]:
+    """The cells in which any eligible outcome lies."""
+    used = {found.outcomes.places[place] for place in np.unique(found.outcomes.place).tolist() if place >= 0}
+    names = {cell_of(site, source.sites, policy.resolution) for site in used}
+    return {name for name in names if name is not None}

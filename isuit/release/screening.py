@@ -1,0 +1,189 @@
+"""Step 3: suppress, before anything is fitted. What is dropped here cannot reach a number that is published.
+
+riders of a cell          the union over its sites, each once
+thin bins, thin cells     fewer than k riders: dropped with all their outcomes
+weight                    a rider weighs at most the cap in a bin of a cell, copies of a line weigh nothing more
+dominance                 a cell that one or two riders weigh too much in is refused
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isuit.domain import FloatArray, IntArray
+from isuit.release import bins as binning
+from isuit.release.bins import OUTSIDE, Bins
+from isuit.release.cells import cell_of
+from isuit.release.eligibility import NOWHERE, Outcomes
+from isuit.release.policy import Policy
+from isuit.store.sites import Coordinates
+
+_WEIGHT_STEPS = 2**20  # weights are whole multiples of 1 / this: sums are exact in any order of rows
+
+
+@dataclass(frozen=True)
+class Placed:
+    """Outcomes with the cell and the bin they lie in. Cells are sorted by name."""
+
+    outcomes: Outcomes
+    cells: tuple[str, ...]
+    cell: IntArray
+    bin: IntArray
+    bins: Bins
+
+    def of_rows(self, chosen: NDArray[np.bool_]) -> Placed:
+        """Some of the rows; cells without a row are no longer there."""
+        present, code = np.unique(self.cell[chosen], return_inverse=True)
+        return Placed(
+            self.outcomes.of_rows(chosen),
+            tuple(self.cells[c] for c in present.tolist()),
+            code.astype(np.int64),
+            self.bin[chosen],
+            self.bins,
+        )
+
+    @property
+    def pair(self) -> IntArray:
+        """The (cell, bin) of each row as one code."""
+        return self.cell * self.bins.number + self.bin
+
+
+@dataclass
+class Reasons:
+    """Why cells are missing: for the operator's eyes, never in a file. Names cells and sites, not riders."""
+
+    cells: dict[str, list[str]] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    def add(self, cell: str, reason: str) -> None:
+        found = self.cells.setdefault(cell, [])
+        if reason not in found:
+            found.append(reason)
+
+
+def place(
+    outcomes: Outcomes, sites: Mapping[str, Coordinates], policy: Policy, bins: Bins | None, reasons: Reasons
+) -> Placed | None:
+    """Cells and bins of the outcomes, without cells that are too small for any bin; None if nothing is left.
+
+    `bins` are those of the series; without them this release is its first and chooses them.
+    """
+    names = [cell_of(site, sites, policy.resolution) for site in outcomes.places]
+    without = [site for site, name in zip(outcomes.places, names, strict=True) if name is None]
+    if without:
+        reasons.notes.append(f"{len(without)} sites have no coordinates: give them with `isuit fit --sites`")
+    if np.any(outcomes.place == NOWHERE):
+        reasons.notes.append("some outcomes have no site, in a cohort that has sites: they are in no cell")
+    cells = sorted({name for name in names if name is not None})
+    code_of = {name: code for code, name in enumerate(cells)}
+    lookup = np.array([-1 if name is None else code_of[name] for name in names] + [-1], dtype=np.int64)
+    cell = lookup[outcomes.place]  # NOWHERE, which is -1, picks the last
+    riders = distinct_riders(cell, outcomes, len(cells))
+    for code in np.flatnonzero(riders < policy.k).tolist():
+        reasons.add(cells[code], _few(policy))
+    rows = (cell >= 0) & np.append(riders >= policy.k, False)[cell]
+    if not rows.any():
+        return None
+    if bins is None:
+        bins = binning.choose(outcomes.rider[rows], outcomes.metric[rows], policy.k)
+    if bins is None:
+        return None
+    bin_ = bins.of(outcomes.metric)
+    rows &= bin_ != OUTSIDE
+    placed = Placed(outcomes, tuple(cells), cell, bin_, bins)
+    return placed.of_rows(rows) if rows.any() else None
+
+
+def suppress_thin(placed: Placed, policy: Policy, reasons: Reasons) -> Placed | None:
+    """Drop every (cell, bin) with fewer than k riders, then every cell with fewer than k."""
+    number = len(placed.cells) * placed.bins.number
+    enough = bins_with_enough(distinct_riders(placed.pair, placed.outcomes, number), policy)
+    rows = enough[placed.pair]
+    riders = distinct_riders(np.where(rows, placed.cell, -1), placed.outcomes, len(placed.cells))
+    for code in np.flatnonzero(riders < policy.k).tolist():
+        reasons.add(placed.cells[code], f"{_few(policy)} in every bin of the metric")
+    rows &= (riders >= policy.k)[placed.cell]
+    return placed.of_rows(rows) if rows.any() else None
+
+
+def distinct_riders(group: IntArray, outcomes: Outcomes, groups: int) -> IntArray:
+    """How many riders each group has, each once whatever sites they visited; negative codes are in no group."""
+    inside, riders = group >= 0, max(len(outcomes.riders), 1)
+    pairs = np.unique(group[inside] * riders + outcomes.rider[inside])
+    return np.bincount(pairs // riders, minlength=groups)
+
+
+def bins_with_enough(riders: IntArray, policy: Policy) -> NDArray[np.bool_]:
+    return np.asarray(riders >= policy.k)
+
+
+def weights(placed: Placed, policy: Policy) -> FloatArray:
+    """The weight of each row: a rider weighs in a bin as many outcomes as they have distinct lines, up to the cap.
+
+    Copies share the weight of their line's rider and add none, so copying one rider's rows changes nothing.
+    """
+    key = placed.pair * len(placed.outcomes.riders) + placed.outcomes.rider
+    _, group = np.unique(key, return_inverse=True)
+    outcomes = np.bincount(group, weights=placed.outcomes.times)
+    total = capped(distinct_lines(group, placed.outcomes.times), policy)
+    weight = placed.outcomes.times * (total / outcomes)[group]
+    return np.maximum(np.rint(weight * _WEIGHT_STEPS), 1.0) / _WEIGHT_STEPS
+
+
+def distinct_lines(group: IntArray, times: IntArray) -> FloatArray:
+    """By group, how many lines it has; how often each of them is repeated (`times`) does not matter."""
+    return np.bincount(group, minlength=0).astype(np.float64)
+
+
+def capped(lines: FloatArray, policy: Policy) -> FloatArray:
+    """What a rider weighs in a bin with this many distinct lines."""
+    return np.minimum(lines, policy.weight_cap)
+
+
+def refuse_dominated(placed: Placed, policy: Policy, reasons: Reasons) -> Placed | None:
+    """Refuse the cells in which the heaviest rider or the two heaviest weigh too much."""
+    weight = weights(placed, policy)
+    riders = len(placed.outcomes.riders)
+    key, group = np.unique(placed.cell * riders + placed.outcomes.rider, return_inverse=True)
+    by_rider: FloatArray = np.bincount(group, weights=weight).astype(np.float64)
+    cell = key // riders
+    falling = np.lexsort((-by_rider, cell))
+    # k is at least two: every cell that is left has a second rider.
+    first = np.searchsorted(cell[falling], np.arange(len(placed.cells)))
+    heaviest, second = by_rider[falling[first]], by_rider[falling[first + 1]]
+    refused = is_dominated(heaviest, second, np.bincount(cell, weights=by_rider).astype(np.float64), policy)
+    for code in np.flatnonzero(refused).tolist():
+        reasons.add(placed.cells[code], "one or two riders dominate it: more outcomes of others are needed")
+    rows = ~refused[placed.cell]
+    return placed.of_rows(rows) if rows.any() else None
+
+
+def is_dominated(heaviest: FloatArray, second: FloatArray, total: FloatArray, policy: Policy) -> NDArray[np.bool_]:
+    """By cell, from the weights of its two heaviest riders and of all."""
+    one, two = heaviest > policy.largest_share * total, heaviest + second > policy.largest_two_share * total
+    return np.asarray(one | two)
+
+
+def without(placed: Placed, refused: NDArray[np.bool_]) -> Placed | None:
+    """Without the refused (cell, bin)s, given as a table of cells by bins."""
+    rows = ~refused[placed.cell, placed.bin]
+    return placed.of_rows(rows) if rows.any() else None
+
+
+def members(placed: Placed) -> dict[tuple[str, int], list[int]]:
+    """The riders (as codes) behind each cell and bin."""
+    riders = len(placed.outcomes.riders)
+    found: dict[tuple[str, int], list[int]] = {}
+    for key in np.unique(placed.pair * riders + placed.outcomes.rider).tolist():
+        pair, rider = divmod(key, riders)
+        cell, bin_ = divmod(pair, placed.bins.number)
+        found.setdefault((placed.cells[cell], bin_), []).append(rider)
+    return found
+
+
+def _few(policy: Policy) -> str:
+    return f"fewer than {policy.k} riders whose outcomes are old enough"

@@ -1,0 +1,129 @@
+"""What killed commands leave beside the database, and a rewrite that must not happen."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from cohort_stores import MARKED, contents, files_with, held, small_store
+
+from isuit.erasure import erasure, rewrite
+from isuit.errors import StoreError
+from isuit.service.checks import verify
+from isuit.service.riders import delete_riders
+from isuit.service.stores import open_store
+
+HERE = Path(__file__).parent
+IMPORT = f"""
+import os, sys
+from pathlib import Path
+sys.path.insert(0, {str(HERE)!r})
+import cohort_stores
+from isuit.ingest import read_cohort
+from isuit.service.recording import register_cohort
+from isuit.service.stores import open_store
+
+with open_store(Path(sys.argv[1]), write=True) as store:
+    store.connection.execute("SET checkpoint_threshold = '1GB'")
+    with read_cohort(cohort_stores.cohort_table(9, 3000, [cohort_stores.MARKED, "someone-else"])) as cohort:
+        with store.transaction() as connection:
+            register_cohort(connection, cohort)
+            if sys.argv[2] == "before the commit":
+                os.kill(os.getpid(), 9)
+        os.kill(os.getpid(), 9)
+"""
+
+
+@pytest.fixture(autouse=True)
+def uncompressed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ISUIT_FORCE_COMPRESSION", "uncompressed")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    return small_store(tmp_path / "store")
+
+
+@pytest.mark.parametrize("moment", ["after the commit", "torn", "before the commit"])
+def test_a_wal_left_by_a_killed_import(store: Path, moment: str) -> None:
+    subprocess.run([sys.executable, "-c", IMPORT, str(store), moment], check=False)
+    wal = store / "store.duckdb.wal"
+    assert wal.exists() == (moment != "before the commit")
+    if moment == "torn":  # as a power cut leaves it
+        assert MARKED.encode() in wal.read_bytes()
+        os.truncate(wal, wal.stat().st_size - 100)
+    receipt = delete_riders(store, [MARKED])
+    assert receipt.tables["personal.outcomes"].removed == 56 + (1500 if moment == "after the commit" else 0)
+    assert files_with(store, MARKED.encode(), MARKED.encode()[:8]) == []
+    assert not wal.exists()
+    assert verify(store).disagreements == []
+
+
+def test_a_spill_file_left_by_a_killed_sort(store: Path) -> None:
+    (store / "tmp" / "duckdb_temp_storage-0.tmp").write_bytes(f"row of {MARKED}".encode())
+    (store / "tmp" / "isuit-sort").mkdir()
+    (store / "tmp" / "isuit-sort" / "part").write_bytes(MARKED.encode())
+    delete_riders(store, [MARKED])
+    assert files_with(store, MARKED.encode()) == []
+
+
+def test_a_copy_that_differs_is_never_swapped_in(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with open_store(store, write=True) as opened:
+        erasure.decide(opened, [MARKED], suppress=True, bindings=[])
+    # What a failing disk would do: a row of the copy is not the one that was read.
+    genuine = rewrite.fingerprint
+
+    def broken(connection, table, *arguments, database=""):  # type: ignore[no-untyped-def]
+        if (table, database) == ("personal.skills", "new"):
+            connection.execute(
+                "UPDATE new.personal.skills SET skill_mean = skill_mean + 1e-15 WHERE rider = 'rider-00001'"
+            )
+        return genuine(connection, table, *arguments, database=database)
+
+    monkeypatch.setattr(rewrite, "fingerprint", broken)
+    before = (store / "store.duckdb").read_bytes()
+    with pytest.raises(StoreError, match=r"copy of personal\.skills is not identical"), open_store(store):
+        pass
+    assert (store / "store.duckdb").read_bytes() == before
+    monkeypatch.undo()
+    assert verify(store).disagreements == []
+
+
+def test_a_deletion_that_reaches_others_is_rolled_back(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = contents(store)
+    genuine = rewrite.fingerprint
+
+    def after_a_wide_delete(connection, table, where="true"):  # type: ignore[no-untyped-def]
+        if table == "personal.skills" and where == "true":
+            connection.execute("DELETE FROM personal.skills WHERE rider = 'rider-00001'")
+        return genuine(connection, table, where)
+
+    monkeypatch.setattr(erasure, "fingerprint", after_a_wide_delete)
+    with pytest.raises(StoreError, match="other riders' rows"):
+        delete_riders(store, [MARKED])
+    monkeypatch.undo()
+    assert contents(store) == before
+
+
+def test_a_second_name_of_the_database_itself_is_not_overwritten(store: Path) -> None:
+    """A kill between link and rename leaves the database under two names; its bytes must survive."""
+    before = contents(store)
+    os.link(store / "store.duckdb", store / "store.duckdb.retired")
+    with open_store(store):
+        pass
+    assert not (store / "store.duckdb.retired").exists()
+    assert contents(store) == before
+    assert held(store, MARKED)
+
+
+def test_a_retired_file_is_overwritten_before_it_goes(store: Path) -> None:
+    retired = store / "store.duckdb.retired"
+    retired.write_bytes(MARKED.encode() * 100_000)
+    with retired.open("rb") as kept:
+        with open_store(store):
+            pass
+        assert not retired.exists()
+        assert set(kept.read()) == {0}
