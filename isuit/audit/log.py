@@ -12,6 +12,7 @@ beside hashes, counts and names that the program itself chose. It never holds a 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -21,6 +22,7 @@ import duckdb
 import rfc8785
 
 from isuit.audit.digests import rows_digest, table_digest, tagged
+from isuit.errors import StoreError
 from isuit.store.query import first
 from isuit.store.query import rows as all_rows
 
@@ -111,4 +113,13 @@ def read_log(connection: duckdb.DuckDBPyConnection) -> list[Event]:
 def log_head(connection: duckdb.DuckDBPyConnection) -> str:
     """The head of the log: what an auditor writes down."""
     row = first(connection, "SELECT head FROM ledger.log ORDER BY sequence DESC LIMIT 1")
-    return str(row[0]) if row else GENESIS
+    if row is None:
+        return GENESIS
+    if not is_head(row[0]):
+        raise StoreError("the last event of the store's log has no head, so it was changed; run `isuit verify`")
+    return str(row[0])
+
+
+def is_head(value: object) -> bool:
+    """Whether a value has the form of a head."""
+    return isinstance(value, str) and re.fullmatch(r"[0-9a-f]{64}", value) is not None
