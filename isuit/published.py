@@ -21,7 +21,7 @@ class Identification(Published):
     """Whether skill and difficulty can be told apart in the cohort."""
 
     ok: bool
-    reading: Literal["strict", "core"]
+    reading: str = Field(description="strict or core; older versions recorded any word, which is shown as it is.")
     shortfalls: list[str]
     core_share: float = Field(description="Share of outcomes in the core that pruning leaves.")
     core_riders: int
@@ -46,7 +46,7 @@ class HeldOut(Published):
     brier: float
     brier_single_curve: float
     outcomes: int
-    split: Literal["rider", "time", "occasion"]
+    split: str = Field(description="rider, time or occasion; older versions recorded any word, shown as it is.")
 
 
 class Releasable(Published):

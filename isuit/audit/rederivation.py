@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from dataclasses import asdict, dataclass, field
 from datetime import date
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import duckdb
 import numpy as np
@@ -25,7 +25,7 @@ from isuit.audit.digests import rows_digest
 from isuit.audit.log import read_log
 from isuit.audit.results import QUANTUM, TOLERANCE, largest_difference, number_difference, result_digest
 from isuit.audit.verification import Expected, Verification
-from isuit.domain import Estimate, FitConfig, FloatArray
+from isuit.domain import WORDS, Estimate, FitConfig, FloatArray
 from isuit.store.fits import FitRecord, curve_rows, skill_table
 
 Verdict = Literal["identical", "equivalent", "erased", "diverged"]
@@ -40,6 +40,8 @@ PLACES = {
     "diagnostics": "ledger.fits",
     "skills": "personal.skills",
 }
+# What estimators did with a word that they did not know.
+TAKEN_FOR = {"gate": "core", "exposure": "independent", "split": "occasion"}
 
 
 @dataclass(frozen=True)
@@ -67,12 +69,19 @@ class Rederivation:
 
 
 def recorded_config(record: FitRecord) -> FitConfig:
-    """The configuration a fit was made with."""
+    """The configuration a fit was made with.
+
+    Earlier versions recorded any word for gate, exposure and split, and a time for a day; a word that they did not
+    know is read here as they took it.
+    """
     values = record.json("configuration")
+    for name, kinds in WORDS.items():
+        if values[name] not in get_args(kinds):
+            values[name] = TAKEN_FOR[name]
     if values["anchor"] is not None:
         values["anchor"] = tuple((x, suitability) for x, suitability in values["anchor"])
     if values["observed_until"] is not None:
-        values["observed_until"] = date.fromisoformat(values["observed_until"])
+        values["observed_until"] = date.fromisoformat(values["observed_until"][:10])
     return FitConfig(**values)
 
 

@@ -49,8 +49,8 @@ class Verification:
             self.disagreements.append((table, sentence))
 
     @contextmanager
-    def checking(self, table: str) -> Iterator[None]:
-        """A table whose values cannot even be read is a disagreement, not a crash. The error may quote values.
+    def checking(self, *tables: str) -> Iterator[None]:
+        """Tables whose values cannot even be read are a disagreement, not a crash. The error may quote values.
 
         Every exception, because a check reports whatever it is given: nulls where there are none, text for a time,
         JSON of any depth. A defect of the check itself shows as a disagreement too, which is the safe side.
@@ -58,7 +58,8 @@ class Verification:
         try:
             yield
         except Exception as error:
-            self.disagree(table, f"{table} cannot be checked ({type(error).__name__})")
+            for table in tables:
+                self.disagree(table, f"{' with '.join(tables)} cannot be checked ({type(error).__name__})")
 
 
 def verify(
@@ -196,7 +197,7 @@ def _check_commitments(
             tell("cohorts", seen / total)
             known.add(cohort.cohort_hash)
             _check_root(cohort.cohort_hash, cohort.commitment, expected, "ledger.cohorts", found)
-            with found.checking("personal.outcomes"):
+            with found.checking("personal.outcomes", "personal.commitments", "ledger.leaves"):
                 subjects.check_cohort(connection, cohort, erased.get(cohort.cohort_hash, []), found)
             found.cohorts += 1
             seen += cohort.outcomes
@@ -207,7 +208,7 @@ def _check_commitments(
             tell("fits", number / len(fits))
             known.add(fit.fit_id)
             _check_root(fit.fit_id, fit.commitment, expected, "ledger.fits", found)
-            with found.checking("personal.skills"):
+            with found.checking("personal.skills", "personal.commitments", "ledger.leaves", "atlas.difficulty"):
                 subjects.check_fit(connection, fit, erased.get(fit.fit_id, []), found)
             found.fits += 1
         tell("fits", 1.0)

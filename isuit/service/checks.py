@@ -37,7 +37,11 @@ def verify(
 ) -> VerifyReport:
     """Hold every table against the log."""
     with open_store(store_path, wait=wait, inspect=True) as store:
-        found = verify_tables(store.connection, store.key, known_head, progress)
+        return report_of(verify_tables(store.connection, store.key, known_head, progress), known_head)
+
+
+def report_of(found: Verification, known_head: str | None) -> VerifyReport:
+    """What verification found, as it leaves the program."""
     return VerifyReport(
         ok=bool(found),
         log_head=found.log_head,

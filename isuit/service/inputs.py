@@ -5,10 +5,11 @@ from __future__ import annotations
 import csv
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from isuit.domain import check_label
 from isuit.errors import InputError
 from isuit.release.policy import read_policy as read_policy_file
 from isuit.store.sites import Coordinates
@@ -148,10 +149,21 @@ def read_sites(path: Path) -> dict[str, Coordinates]:
             "the file of --sites cannot be read; it must be CSV or Parquet with site, and latitude and longitude "
             "in degrees"
         ) from None
-    return _checked_sites(list(zip(names, latitudes, longitudes, strict=True)))
+    return checked_sites(zip(names, latitudes, longitudes, strict=True))
 
 
-def _checked_sites(found: list[tuple[str | None, float | None, float | None]]) -> dict[str, Coordinates]:
+def sites_of(given: Mapping[str, Coordinates]) -> dict[str, Coordinates]:
+    """Coordinates that a caller of the Python interface gives, validated like those of a file."""
+    try:
+        rows = [(site, float(latitude), float(longitude)) for site, (latitude, longitude) in given.items()]
+    except (TypeError, ValueError):
+        raise InputError("sites maps each site's name to its latitude and longitude in degrees") from None
+    if not all(isinstance(site, str) for site, *_ in rows):
+        raise InputError("sites maps each site's name to its latitude and longitude in degrees")
+    return checked_sites(rows)
+
+
+def checked_sites(found: Iterable[tuple[str | None, float | None, float | None]]) -> dict[str, Coordinates]:
     sites: dict[str, Coordinates] = {}
     for row, (site, latitude, longitude) in enumerate(found, start=1):
         if not site or latitude is None or longitude is None:
@@ -168,10 +180,9 @@ def _checked_sites(found: list[tuple[str | None, float | None, float | None]]) -
 
 
 def checked_label(text: str, option: str) -> str:
-    """An activity or a dimension: short plain text, because it becomes part of every row of the atlas."""
-    label = text.strip()
-    if not label or len(label) > 100 or not label.isprintable():
-        raise InputError(f"{option} takes a short name of at most 100 printable characters")
+    """An activity or a dimension as it was typed, without the spaces around it."""
+    label = text.strip() if isinstance(text, str) else text
+    check_label(label, option)
     return label
 
 
