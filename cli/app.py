@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from isuit.errors import IsuitError
+from isuit.errors import IsuitError, unexpected
 
 from . import audit, cohorts, demo, fits, releases, reports, riders
 
@@ -79,3 +79,7 @@ def main() -> None:
     except IsuitError as error:
         print(f"isuit: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
+    except Exception as error:
+        # Nobody's input should get here. A traceback would show values, and a value may be a rider's ID.
+        print(f"isuit: {unexpected(error)}", file=sys.stderr)
+        sys.exit(IsuitError.exit_code)

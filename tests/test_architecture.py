@@ -13,7 +13,7 @@ ALLOWED = {
     "erasure": {"erasure", "audit", "store"},
     "release": {"release", "audit", "store", "estimator"},
 }
-BASE = {"domain", "columns", "canonical", "errors", "ingest", "pages", "published", "schemas"}
+BASE = {"domain", "columns", "documents", "canonical", "errors", "ingest", "pages", "published", "schemas"}
 
 
 def own_imports(path: Path) -> set[str]:

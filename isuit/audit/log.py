@@ -11,7 +11,6 @@ beside hashes, counts and names that the program itself chose. It never holds a 
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,11 +21,13 @@ import duckdb
 import rfc8785
 
 from isuit.audit.digests import rows_digest, table_digest, tagged
+from isuit.documents import from_json
 from isuit.errors import StoreError
 from isuit.store.query import first
 from isuit.store.query import rows as all_rows
 
 EVENT_TAG = "isuit/log-event/1"
+EVENT = "an event of the log"  # how a refusal calls it
 GENESIS = "0" * 64  # the head of an empty log
 
 
@@ -43,18 +44,18 @@ class Event:
 
     @property
     def content(self) -> dict[str, Any]:
-        return dict(json.loads(self.payload))
+        return dict(from_json(self.payload, EVENT))
 
     def computed_head(self) -> str:
         """The head that follows from what the event says."""
-        return event_head(self.sequence, self.at, self.kind, json.loads(self.payload), self.previous)
+        return event_head(self.sequence, self.at, self.kind, from_json(self.payload, EVENT), self.previous)
 
     def as_json(self) -> dict[str, Any]:
         return {
             "sequence": self.sequence,
             "at": instant(self.at),
             "kind": self.kind,
-            "payload": json.loads(self.payload),
+            "payload": from_json(self.payload, EVENT),
             "previous": self.previous,
             "head": self.head,
         }

@@ -26,6 +26,7 @@ from isuit.audit.log import read_log
 from isuit.audit.results import QUANTUM, TOLERANCE, largest_difference, number_difference, result_digest
 from isuit.audit.verification import Expected, Verification
 from isuit.domain import WORDS, Estimate, FitConfig, FloatArray
+from isuit.errors import InputError
 from isuit.store.fits import FitRecord, curve_rows, skill_table
 
 Verdict = Literal["identical", "equivalent", "erased", "diverged"]
@@ -74,15 +75,18 @@ def recorded_config(record: FitRecord) -> FitConfig:
     Earlier versions recorded any word for gate, exposure and split, and a time for a day; a word that they did not
     know is read here as they took it.
     """
-    values = record.json("configuration")
-    for name, kinds in WORDS.items():
-        if values[name] not in get_args(kinds):
-            values[name] = TAKEN_FOR[name]
-    if values["anchor"] is not None:
-        values["anchor"] = tuple((x, suitability) for x, suitability in values["anchor"])
-    if values["observed_until"] is not None:
-        values["observed_until"] = date.fromisoformat(values["observed_until"][:10])
-    return FitConfig(**values)
+    try:
+        values = record.json("configuration")
+        for name, kinds in WORDS.items():
+            if values[name] not in get_args(kinds):
+                values[name] = TAKEN_FOR[name]
+        if values["anchor"] is not None:
+            values["anchor"] = tuple((x, suitability) for x, suitability in values["anchor"])
+        if values["observed_until"] is not None:
+            values["observed_until"] = date.fromisoformat(values["observed_until"][:10])
+        return FitConfig(**values)
+    except (LookupError, TypeError, ValueError, AttributeError):
+        raise InputError("the configuration that is recorded with this fit is none; `isuit verify` says more") from None
 
 
 def check_stored(connection: duckdb.DuckDBPyConnection, record: FitRecord) -> list[str]:
@@ -157,8 +161,10 @@ def _record_differences(record: FitRecord, estimate: Estimate) -> dict[str, floa
     return {part: number_difference(before, after) for part, (before, after) in pairs.items()}
 
 
-def _told(diagnostics: dict[str, Any]) -> dict[str, Any]:
+def _told(diagnostics: Any) -> Any:
     """Without the way to the maximum: on another processor it can take a step more to the same place."""
+    if not isinstance(diagnostics, dict):
+        return diagnostics
     return {name: value for name, value in diagnostics.items() if name != "convergence"}
 
 

@@ -7,7 +7,6 @@ listed with its table. Where a leaf cannot tell which of two tables was changed,
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -117,7 +116,7 @@ def _check_chain(events: list[Event], known_head: str | None, found: Verificatio
         if event.previous != previous:
             found.disagree("ledger.log", f"{where} does not follow the one before it")
         with found.checking("ledger.log"):
-            if rfc8785.dumps(json.loads(event.payload)).decode() != event.payload:
+            if rfc8785.dumps(event.content).decode() != event.payload:
                 found.disagree("ledger.log", f"{where} is not in canonical form")
             if event.computed_head() != event.head:
                 found.disagree("ledger.log", f"{where} does not have the head that follows from it")

@@ -13,12 +13,15 @@ from typing import Any
 
 import pyarrow as pa
 
+from isuit.documents import UnsafeDocument, require_regular
 from isuit.errors import InputError
 from isuit.ingest.refusals import Refusals
 
 PARQUET_ROWS = 1 << 20  # per batch; large, because each batch looks its distinct riders up once
 PARQUET_BUFFER = 1 << 20  # bytes
 CSV_BLOCK = 1 << 23  # bytes
+LONGEST_HEADER = 1 << 20  # bytes
+MOST_WRONG_ROWS = 100_000  # that are counted before a CSV is given up
 SUFFIXES = (".parquet", ".pq", ".csv", ".tsv", ".arrow", ".feather", ".ipc", ".csv.gz", ".tsv.gz")
 SEPARATORS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
 UNREADABLE = (pa.ArrowException, OSError, EOFError)
@@ -90,24 +93,26 @@ def _directory(folder: Path) -> list[Path]:
 def open_file(path: Path, refusals: Refusals) -> Source | None:
     """A file as a source; None, and a refusal, where it cannot be read."""
     label = path.name
+    defect = f"{label} is no Parquet, CSV or Arrow file (or damaged)"
     try:
+        require_regular(path, label)
         with path.open("rb") as file:
             start = file.read(8)
-        if not start:
-            refusals.add(None, f"{label} is empty")
-            return None
         if start.startswith(b"PAR1"):
             return _parquet(path)
         if start.startswith((b"ARROW1", b"\xff\xff\xff\xff")):
             return _arrow(path, start)
-        separator = next((mark for suffix, mark in SEPARATORS.items() if path.name.lower().endswith(suffix)), None)
-        if separator:
+        separator = next((mark for suffix, mark in SEPARATORS.items() if label.lower().endswith(suffix)), None)
+        if start and separator:
             return _csv(path, separator)
+        if not start:
+            defect = f"{label} is empty"
+    except UnsafeDocument as error:
+        defect = str(error)
     except UNREADABLE:
         # Arrow's own sentence may quote the file's content.
-        refusals.add(None, f"{label} cannot be read (truncated, damaged or not allowed)")
-        return None
-    refusals.add(None, f"{label} is no Parquet, CSV or Arrow file (or damaged)")
+        defect = f"{label} cannot be read (truncated, damaged or not allowed)"
+    refusals.add(None, defect)
     return None
 
 
@@ -150,14 +155,13 @@ def _arrow(path: Path, start: bytes) -> Source:
 def _csv(path: Path, separator: str) -> Source:
     import pyarrow.csv as pcsv
 
-    with pa.input_stream(str(path), compression="detect") as stream:
-        text = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="surrogateescape", newline="")
-        names = next(csv.reader(text, delimiter=separator), [])
+    names = _header(path, separator)
     wrong_rows: list[int] = []
 
     def skip(row: Any) -> str:
         wrong_rows.append(row.number - 1)  # the header is row 1 there
-        return "skip"
+        # A file of lines that are none must not fill memory with their numbers.
+        return "skip" if len(wrong_rows) < MOST_WRONG_ROWS else "error"
 
     def batches(columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         # Everything is text: inference would read 007 as 7 and NA as nothing.
@@ -174,6 +178,19 @@ def _csv(path: Path, separator: str) -> Source:
             yield from reader
 
     return Source(path.name, names, lambda _: pa.string(), batches, is_csv=True, wrong_rows=wrong_rows)
+
+
+def _header(path: Path, separator: str) -> list[str]:
+    """The names in the first line; a compressed file of a few bytes can have one of gigabytes."""
+    with pa.input_stream(str(path), compression="detect") as stream:
+        start = stream.read(LONGEST_HEADER)
+    text = start.decode("utf-8-sig", errors="surrogateescape")
+    if len(start) == LONGEST_HEADER and not {"\n", "\r"} & set(text):
+        raise UnsafeDocument(f"{path.name} has a first line of more than {LONGEST_HEADER >> 20} MiB: it is no CSV")
+    try:
+        return next(csv.reader(io.StringIO(text, newline=""), delimiter=separator), [])
+    except csv.Error:
+        raise UnsafeDocument(f"{path.name} has no names of columns in its first line: it is no CSV") from None
 
 
 def open_object(table: Any) -> Source:

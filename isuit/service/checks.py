@@ -20,6 +20,7 @@ from isuit.audit.verification import Verification
 from isuit.audit.verification import verify as verify_tables
 from isuit.errors import EstimationError, InputError
 from isuit.ingest import Cohort, read_cohort
+from isuit.ingest.canonical_file import read_canonical
 from isuit.published import BundleReport, Disagreement, RederiveReport, VerifyReport
 from isuit.service.stores import DEFAULT_WAIT, open_store
 from isuit.store.cohorts import find_cohort, stored_outcomes
@@ -118,30 +119,6 @@ def rederive_bundle(
         assert bundle.cohort is not None
         source = read_canonical(bundle.cohort)
     return _from_file(material, source, columns, timezone, progress)
-
-
-def read_canonical(path: Path) -> pa.Table:
-    """A cohort written in its canonical form, as a table that can be read like any other."""
-    lines = path.read_text(encoding="utf-8").split("\n")
-    if lines[0] != canonical.FORMAT:
-        raise InputError(f"{path.name} is not in the canonical form {canonical.FORMAT}")
-    fields = [line.split("\t") for line in lines[3:-1]]
-    rider, site, observed_at, metric, outcome = (list(column) for column in zip(*fields, strict=True))
-    return pa.table(
-        {
-            "rider": pa.array(rider, pa.string()),
-            "site": pa.array([name or None for name in site], pa.string()),
-            "observed_at": pa.array([time or None for time in observed_at], pa.string()),
-            "metric": pa.array([_from_bits(bits) for bits in metric], pa.float64()),
-            "outcome": pa.array([int(value) for value in outcome], pa.int8()),
-        }
-    )
-
-
-def _from_bits(digits: str) -> float:
-    import struct
-
-    return float(struct.unpack(">d", bytes.fromhex(digits))[0])
 
 
 def _require_version(record: FitRecord) -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import json
 import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from isuit.documents import read_bytes, read_text
 from isuit.domain import check_label
 from isuit.errors import InputError
 from isuit.release.policy import read_policy as read_policy_file
@@ -17,6 +16,7 @@ from isuit.store.sites import Coordinates
 Points = tuple[tuple[float, float], ...]
 CURVE_KEYS = ("points", "curve", "suitability")  # where a profile keeps the curve of a dimension
 POINT_KEYS = ("x", "metric", "value")
+ANCHOR, SITES = "the file of --anchor", "the file of --sites"
 
 
 def read_anchor(path: Path, activity: str, dimension: str) -> Points:
@@ -25,29 +25,20 @@ def read_anchor(path: Path, activity: str, dimension: str) -> Points:
     A profile is YAML or JSON: `{dimension: points}`, below `dimensions` or `curves` or not, with the points themselves
     or under `points`, `curve` or `suitability`; or `{activities: {activity: {dimension: ...}}}`.
     """
-    text = _text(path, "--anchor")
     if path.suffix.lower() in (".csv", ".tsv"):
-        points = _csv_points(text, "\t" if path.suffix.lower() == ".tsv" else ",")
+        points = _csv_points(_text(path), "\t" if path.suffix.lower() == ".tsv" else ",")
     else:
-        points = _pairs(_curve(_document(path, text), activity, dimension))
+        from isuit.documents.yaml import read_document
+
+        points = _pairs(_curve(read_document(path, ANCHOR), activity, dimension))
     return checked_points(points)
 
 
-def _text(path: Path, option: str) -> str:
+def _text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8-sig")
+        return read_text(path, ANCHOR)
     except (OSError, UnicodeDecodeError):
-        raise InputError(f"the file of {option} cannot be read; check its path and that it is text in UTF-8") from None
-
-
-def _document(path: Path, text: str) -> Any:
-    import yaml
-
-    try:
-        # YAML contains JSON, but its parser is slow; large catalogues are JSON.
-        return json.loads(text) if path.suffix.lower() == ".json" else yaml.safe_load(text)
-    except (json.JSONDecodeError, yaml.YAMLError):
-        raise InputError("the file of --anchor is neither CSV nor well-formed JSON or YAML; correct it") from None
+        raise InputError(f"{ANCHOR} cannot be read; check its path and that it is text in UTF-8") from None
 
 
 def _curve(document: Any, activity: str, dimension: str) -> Any:
@@ -88,7 +79,9 @@ def _pairs(entries: list[Any]) -> list[tuple[Any, Any]]:
 
 
 def _csv_points(text: str, separator: str) -> list[tuple[Any, Any]]:
-    lines = [line for line in csv.reader(text.splitlines(), delimiter=separator) if line]
+    from isuit.documents.tables import csv_rows
+
+    lines = csv_rows(text, ANCHOR, separator)
     if not lines:
         raise InputError("the file of --anchor is empty; it needs at least two points (x, suitability)")
     names = [name.strip().lower() for name in lines[0]]
@@ -106,7 +99,7 @@ def _csv_points(text: str, separator: str) -> list[tuple[Any, Any]]:
 def _is_number(value: Any) -> bool:
     try:
         float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return False
     return not isinstance(value, bool)
 
@@ -131,23 +124,24 @@ def read_sites(path: Path) -> dict[str, Coordinates]:
     """Coordinates by site, from CSV or Parquet with the columns site, latitude and longitude."""
     import pyarrow as pa
     import pyarrow.csv as pcsv
-    import pyarrow.parquet as pq
+
+    from isuit.documents.tables import read_parquet
 
     try:
         if path.suffix.lower() in (".parquet", ".pq"):
-            table = pq.read_table(path)
+            table, _ = read_parquet(path, SITES)
         else:
+            content = pa.BufferReader(read_bytes(path, SITES))
             convert = pcsv.ConvertOptions(column_types={"site": pa.string()}, strings_can_be_null=False)
-            table = pcsv.read_csv(path, convert_options=convert)
-        if not {"site", "latitude", "longitude"} <= set(table.column_names):
-            raise InputError("the file of --sites needs the columns site, latitude and longitude")
+            table = pcsv.read_csv(content, convert_options=convert)
+        if any(table.column_names.count(name) != 1 for name in ("site", "latitude", "longitude")):
+            raise InputError(f"{SITES} needs the columns site, latitude and longitude, each of them once")
         names = table.column("site").cast(pa.string()).to_pylist()
         latitudes = table.column("latitude").cast(pa.float64()).to_pylist()
         longitudes = table.column("longitude").cast(pa.float64()).to_pylist()
-    except (pa.ArrowException, OSError):
+    except (pa.ArrowException, OSError, ValueError):
         raise InputError(
-            "the file of --sites cannot be read; it must be CSV or Parquet with site, and latitude and longitude "
-            "in degrees"
+            f"{SITES} cannot be read; it must be CSV or Parquet with site, and latitude and longitude in degrees"
         ) from None
     return checked_sites(zip(names, latitudes, longitudes, strict=True))
 

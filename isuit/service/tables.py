@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from isuit.documents import require_regular
 from isuit.errors import InputError
 
 
@@ -17,11 +18,12 @@ def read_table(path: Path) -> pa.Table:
 
     readers = {".parquet": pq.read_table, ".arrow": feather.read_table, ".feather": feather.read_table}
     try:
+        require_regular(path, "the file of --conditions")
         if path.suffix.lower() in readers:
             return readers[path.suffix.lower()](path)
         convert = pcsv.ConvertOptions(strings_can_be_null=True, null_values=[""])
         return pcsv.read_csv(path, convert_options=convert)
-    except (pa.ArrowException, OSError):
+    except (pa.ArrowException, OSError, ValueError):
         raise InputError(f"{path.name} cannot be read as CSV, Parquet or Arrow; check its path and form") from None
 
 

@@ -121,7 +121,8 @@ def test_nulls_extremes_and_other_types_in_any_column_are_reported(tampering: Ta
         edits = [[f"UPDATE {table} SET {name} = {value}"] for value in EXTREMES[kind]]
         edits.append([*lift, f"UPDATE {table} SET {name} = NULL"])
         edits += [[f"ALTER TABLE {table} ALTER {name} TYPE {other}"] for other in OTHER_TYPES]
-        edits.append([f"ALTER TABLE {table} DROP {name}"])
+        if sum(other == table for other, *_ in tampering.columns()) > 1:
+            edits.append([f"ALTER TABLE {table} DROP {name}"])
         for edit in edits:
             found = tampering.verdict(*edit)
             assert report_of(found, None).disagreements, edit
