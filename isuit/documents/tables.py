@@ -68,6 +68,7 @@ def _plain(batch: pa.RecordBatch, what: str) -> pa.RecordBatch:
     columns = []
     for column in batch.columns:
         if pa.types.is_dictionary(column.type):
+            column.validate(full=True)  # a damaged page may hold an index that the dictionary does not reach
             lengths = pc.take(pc.binary_length(column.dictionary), column.indices)
             if (pc.sum(lengths).as_py() or 0) > MOST_BYTES:
                 raise _too_large(what)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from isuit.documents import UnsafeDocument, require_regular
 from isuit.errors import InputError
@@ -127,9 +128,22 @@ def _parquet(path: Path) -> Source:
         # A buffer instead of whole column chunks: row groups may be large.
         with pq.ParquetFile(path, read_dictionary=text, buffer_size=PARQUET_BUFFER, pre_buffer=False) as file:
             for group in range(file.num_row_groups):  # a batch across two groups would be cut there
-                yield from file.iter_batches(PARQUET_ROWS, row_groups=[group], columns=list(columns), use_threads=False)
+                for batch in file.iter_batches(
+                    PARQUET_ROWS, row_groups=[group], columns=list(columns), use_threads=False
+                ):
+                    _require_indices(batch)
+                    yield batch
 
     return Source(path.name, schema.names, lambda name: schema.field(name).type, batches, rows=metadata.num_rows)
+
+
+def _require_indices(batch: pa.RecordBatch) -> None:
+    """A damaged page may hold an index that its dictionary does not reach."""
+    for column in batch.columns:
+        if pa.types.is_dictionary(column.type):
+            found = pc.min_max(column.indices).as_py()
+            if found["max"] is not None and not 0 <= found["min"] <= found["max"] < len(column.dictionary):
+                raise pa.ArrowInvalid("an index is outside of its dictionary")
 
 
 def _arrow(path: Path, start: bytes) -> Source:
@@ -146,8 +160,10 @@ def _arrow(path: Path, start: bytes) -> Source:
             opened = reader(data)
             stream = (opened.get_batch(i) for i in range(opened.num_record_batches)) if is_file else iter(opened)
             for batch in stream:
-                batch.validate()  # a damaged file may hold offsets that point outside of it
-                yield batch.select(list(columns))
+                chosen = batch.select(list(columns))
+                # Offsets of a damaged file may point outside of it, and Arrow would follow them.
+                chosen.validate(full=True)
+                yield chosen
 
     return Source(path.name, schema.names, lambda name: schema.field(name).type, batches)
 

@@ -20,7 +20,9 @@ def read_table(path: Path) -> pa.Table:
     try:
         require_regular(path, "the file of --conditions")
         if path.suffix.lower() in readers:
-            return readers[path.suffix.lower()](path)
+            table = readers[path.suffix.lower()](path)
+            table.validate(full=True)  # offsets of a damaged file may point outside of it
+            return table
         convert = pcsv.ConvertOptions(strings_can_be_null=True, null_values=[""])
         return pcsv.read_csv(path, convert_options=convert)
     except (pa.ArrowException, OSError, ValueError):
