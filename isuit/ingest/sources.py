@@ -6,7 +6,9 @@ import csv
 import glob
 import io
 import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -190,10 +192,30 @@ def _csv(path: Path, separator: str) -> Source:
         )
         parse = pcsv.ParseOptions(delimiter=separator, newlines_in_values=True, invalid_row_handler=skip)
         read = pcsv.ReadOptions(use_threads=False, block_size=CSV_BLOCK)
-        with pcsv.open_csv(str(path), read_options=read, parse_options=parse, convert_options=convert) as reader:
+        with (
+            _silent(skip),
+            pcsv.open_csv(str(path), read_options=read, parse_options=parse, convert_options=convert) as reader,
+        ):
             yield from reader
 
     return Source(path.name, names, lambda _: pa.string(), batches, is_csv=True, wrong_rows=wrong_rows)
+
+
+@contextmanager
+def _silent(handler: Callable[[Any], str]) -> Iterator[None]:
+    """Arrow hands a wrong row over as text. Where it is none, the row is an error, which is right; Python would print a
+    traceback besides, because the exception has nowhere to go."""
+    before = sys.unraisablehook
+
+    def hook(error: Any) -> None:
+        if error.object is not handler:
+            before(error)
+
+    sys.unraisablehook = hook
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before
 
 
 def _header(path: Path, separator: str) -> list[str]:

@@ -139,7 +139,7 @@ def test_two_rows_that_change_places_end_in_a_report(tampering: Tampering) -> No
         if len(ids) > 1:
             first, last = ids[0], ids[-1]
             other = f"CASE {table}.rowid WHEN {first} THEN {last} ELSE {first} END"
-            value = f'(SELECT "{column}" FROM {table} WHERE rowid = {other})'
+            value = f'(SELECT it."{column}" FROM {table} AS it WHERE it.rowid = {other})'
             swap = f'UPDATE {table} SET "{column}" = {value} WHERE rowid IN ({first}, {last})'
             report_of(tampering.verdict(swap), None)
 

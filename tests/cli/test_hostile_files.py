@@ -34,6 +34,7 @@ CASES: dict[str, tuple[list[str], str, str | bytes]] = {
     "cohort, header of 200 kB": (["hash"], "c.csv", "x" * 200_000 + ",metric,outcome\n" + f"{RIDER},1,1\n"),
     "cohort, header that never ends": (["hash"], "c.csv.gz", gzip.compress(b"x" * (1 << 24))),
     "cohort, field of 200 kB": (["hash"], "c.csv", f"{HEADER}{RIDER},1,{'x' * 200_000}\n"),
+    "cohort, a short row of other bytes": (["hash"], "c.csv", f"{HEADER}{RIDER},1,1\n".encode() + b"\xff\xfe,1\n"),
     "policy, deep JSON": (["init", "--policy"], "p.json", DEEP),
     "policy, deep YAML": (["init", "--policy"], "p.yaml", DEEP),
     "policy, deep YAML in blocks": (["init", "--policy"], "p.yaml", "- " * 50_000 + "x"),

@@ -11,9 +11,10 @@ import hashlib
 import json
 import random
 import shutil
+import sys
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -47,12 +48,21 @@ class Reader:
     """Good files by name, what is changed in them, and how they are read."""
 
     name: str
-    good: dict[str, bytes]
+    good: dict[str, bytes] = field(repr=False)
     read: Callable[[Path], Any]
     seal: Callable[[dict[str, bytes]], dict[str, bytes]] | None = None  # makes changed files agree again
 
     def round(self, seed: int, folder: Path) -> bool:
         """One hostile input; whether it was read. Raises what a crash raises."""
+        told: list[Any] = []
+        before, sys.unraisablehook = sys.unraisablehook, told.append
+        try:
+            return self._round(seed, folder)
+        finally:
+            sys.unraisablehook = before
+            assert not told, "Python printed a traceback of its own"
+
+    def _round(self, seed: int, folder: Path) -> bool:
         chance = random.Random(f"{self.name}/{seed}")
         files = dict(self.good)
         name = chance.choice(sorted(files))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from readers import Reader, all_readers
+
+ROUNDS = 25
 
 
 @pytest.fixture(scope="module")
@@ -24,8 +24,12 @@ def test_good_files_are_read(readers: list[Reader], tmp_path: Path) -> None:
         reader.read(folder)
 
 
-@settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(seed=st.integers(0, 2**32))
-def test_hostile_files_are_read_or_refused_with_a_sentence(readers: list[Reader], tmp_path: Path, seed: int) -> None:
+def test_hostile_files_are_read_or_refused_with_a_sentence(readers: list[Reader], tmp_path: Path) -> None:
+    read = 0
     for reader in readers:
-        reader.round(seed, tmp_path / "hostile")
+        for seed in range(ROUNDS):
+            try:
+                read += reader.round(seed, tmp_path / "hostile")
+            except Exception as crash:
+                raise AssertionError(f"{reader.name}, seed {seed}") from crash
+    assert 0 < read < ROUNDS * len(readers)  # some hostile files are harmless, and not all are
