@@ -28,9 +28,10 @@ from .diagnostics import heldout, newcomers
 from .diagnostics import record as diagnostics
 from .gate import Gate, Incidence, check, incidence
 from .likelihood import threads
-from .likelihood.latent import LatentFit, anchor_of, fit_latent, penalised_log_likelihood
+from .likelihood.latent import LatentFit, fit_latent, penalised_log_likelihood
 from .likelihood.single_curve import SingleCurve, fit_single_curve
 from .likelihood.solver import Progress
+from .model.anchor import anchor_of
 from .model.basis import Spline, spline_for
 from .model.counts import Counts, count
 from .model.curves import CurveSpace
@@ -39,7 +40,7 @@ from .model.population import largest_clientele, visits
 from .suitability import latent_parameters, single_parameters
 from .validity import validate
 
-ESTIMATOR_VERSION = "2"  # changes whenever the same cohort and configuration can give other numbers
+ESTIMATOR_VERSION = "3"  # changes whenever the same cohort and configuration can give other numbers
 
 GRID_POINTS = 101  # metrics at which a curve is told
 USABLE_OUTCOMES, USABLE_BINS = 5, 3
@@ -102,7 +103,7 @@ def _prepare(
     counts = count(data.rider, data.metric, data.outcome, spline, len(data.riders), site, chosen=chosen)
     if space is None:
         outcomes = len(data) if chosen is None else int(np.count_nonzero(chosen))
-        space = CurveSpace.for_outcomes(outcomes, spline, sites, anchor_of(config.anchor))
+        space = CurveSpace.for_outcomes(outcomes, spline, sites, anchor_of(config.anchor, spline))
         space = replace(space, origin=largest_clientele(counts, sites) if sites else None)
     return _Prepared(counts, space)
 

@@ -20,8 +20,9 @@ from isuit.errors import EstimationError
 from isuit.estimator.fit import PROMOTION_LEVEL
 from isuit.estimator.gate import check, incidence
 from isuit.estimator.likelihood import threads
-from isuit.estimator.likelihood.latent import Band, LatentFit, anchor_of, fit_latent, penalised_log_likelihood
+from isuit.estimator.likelihood.latent import Band, LatentFit, fit_latent, penalised_log_likelihood
 from isuit.estimator.likelihood.single_curve import SingleCurve, fit_single_curve
+from isuit.estimator.model.anchor import anchor_of
 from isuit.estimator.model.basis import spline_for
 from isuit.estimator.model.counts import Counts, count
 from isuit.estimator.model.curves import CurveSpace
@@ -69,7 +70,7 @@ def fit_cells(placed: Placed, policy: Policy, config: FitConfig) -> CellCurves:
         raise Unfit(*gate.report.shortfalls)
     # The ends of the bins are in the spline's range, so that it does not end at any rider's own extreme.
     spline = spline_for(np.concatenate([outcomes.metric, [placed.bins.lower, placed.bins.upper]]))
-    space = CurveSpace(spline, cells if cells > 1 else 0, anchor_of(config.anchor))
+    space = CurveSpace(spline, cells if cells > 1 else 0, anchor_of(config.anchor, spline))
     counts = count(
         outcomes.rider,
         outcomes.metric,

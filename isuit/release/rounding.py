@@ -7,7 +7,7 @@ from decimal import ROUND_HALF_EVEN, Decimal
 
 import numpy as np
 
-from isuit.estimator.model.curves import Anchor
+from isuit.estimator.model.anchor import Anchor
 from isuit.release.bins import Bins
 from isuit.release.cell_curves import CellCurves
 from isuit.release.cells import centre
