@@ -128,7 +128,7 @@ def _held_out(data: Observations, config: FitConfig, full: LatentFit, progress: 
     forecasts = scores.Forecasts.of(test, predicted, baseline)
     return _Predicted(
         scores.held_out(forecasts, config.split),
-        scores.of_forecasts(forecasts),
+        {"rule": heldout.RULES[config.split]} | scores.of_forecasts(forecasts),
         scores.calibration(predicted, forecasts.outcome),
     )
 
