@@ -29,8 +29,6 @@ from .quadrature import MarginalLikelihood, Pass
 
 TOLERANCE = 1e-7  # of the gradient, in standard errors: sqrt(g' A^-1 g)
 NO_SKILL = 0.02  # a discrimination below this is none: skill would move no probability by more than 0.5 %
-_LITTLE_SKILL = 0.1  # from here on it is asked whether skill is needed beside the regressors
-_ALIKE = 0.1  # log-likelihood; skill that adds so little would never be promoted
 _MOST_STEPS = 80
 _MOST_CHOICES = 25  # of the smoothing, before it is held as it is
 _LEAP = 3.0  # most that a log precision changes in one step
@@ -165,7 +163,7 @@ def _solve(problem: Problem, start: State, progress: Progress | None, tolerance:
         before = state.phi, at.gradient
         state = _advance(problem, replace(state, nodes=at.nodes), move, at, check=norm > _LONG_STEP)
         information = _carried(problem, information, before[0], state.phi)
-        if state.phi[0] < NO_SKILL or (state.phi[0] < _LITTLE_SKILL and _vanishes(problem, state, at)):
+        if state.phi[0] < NO_SKILL:
             return _no_skill(problem, state, step)
         if norm > _LONG_STEP or (certainty and own is None and norm < _CLOSE):
             information = None
@@ -183,6 +181,8 @@ def _moved(problem: Problem, phi: FloatArray, move: FloatArray) -> FloatArray:
     """The parameters after a move of (a, curve, effects)."""
     last = 1 + problem.curve_size
     there = phi + move
+    if there.size > last:
+        there[0] = max(there[0], NO_SKILL)
     there[last:] = (phi[0] * phi[last:] + move[last:]) / there[0]
     return there
 
@@ -199,12 +199,23 @@ def _direction(problem: Problem, information: FloatArray, state: State, at: Pass
     curvature[0, 0] -= 2 * gamma @ slope / a**2
     curvature[0, last:] += slope / a**2
     curvature[last:, 0] += slope / a**2
+    move = _newton(curvature, gradient)
+    if gamma.size and a <= NO_SKILL and move[0] < 0:
+        # Regressors tell all that can be told of riders: the spread beside them is held, and the rest maximised.
+        gradient[0] = 0.0
+        curvature[0, :] = curvature[:, 0] = 0.0
+        curvature[0, 0] = 1.0
+        move = _newton(curvature, gradient)
+    return move, float(np.sqrt(max(float(gradient @ move), 0.0)))
+
+
+def _newton(curvature: FloatArray, gradient: FloatArray) -> FloatArray:
+    """Newton's move; of small discriminations the likelihood is convex, and turned round in effects a step doubles them."""
     try:
         factor = cholesky.factor(curvature)
     except LinAlgError:
-        factor = cholesky.factor(_in_effects(_positive(information) + np.diag(weight), a, gamma))
-    move = cholesky.solve(factor, gradient)
-    return move, float(np.sqrt(max(float(gradient @ move), 0.0)))
+        factor = cholesky.factor(_positive(curvature))
+    return cholesky.solve(factor, gradient)
 
 
 def _in_effects(matrix: FloatArray, a: float, gamma: FloatArray) -> FloatArray:
@@ -229,19 +240,6 @@ def _carried(problem: Problem, information: FloatArray, here: FloatArray, there:
     result[last:] *= scale
     result[:, last:] *= scale
     return result
-
-
-def _vanishes(problem: Problem, state: State, at: Pass) -> bool:
-    """Whether outcomes are as likely without skill, while what riders' regressors say of them is held.
-
-    Where regressors explain all there is to explain, the maximum lies at a = 0 with infinite coefficients.
-    """
-    a, _, population = split(problem, state.phi)
-    if population.size == 0:
-        return False
-    phi = state.phi.copy()
-    phi[0], phi[1 + problem.curve_size :] = NO_SKILL, population * a / NO_SKILL
-    return _pass(problem, State(phi, state.rho), information=False)[0].log_likelihood > at.log_likelihood - _ALIKE
 
 
 def _learnt(
@@ -284,7 +282,7 @@ def _positive(information: FloatArray) -> FloatArray:
 
     Far from the maximum the observed information can be indefinite; steps then go uphill along every direction.
     """
-    scale = np.sqrt(np.maximum(np.diag(information), 1e-12))
+    scale = np.sqrt(np.maximum(np.abs(np.diag(information)), 1e-12))
     unit = information / np.outer(scale, scale)
     tiny = 1e-12  # directions that only a precision identifies are zero up to rounding
     try:
