@@ -5,7 +5,8 @@ likelihood, with freshly chosen smoothing until that stands. The information cos
 use that of the riders who gave the start, later ones learn from how the gradient changed, and it is computed anew
 only near the maximum and where steps stop to shrink the gradient. What counts as converged is the gradient in units
 of standard errors (`TOLERANCE`), never a small change; and a = 0, where the gradient in a always vanishes, is a
-verdict of its own (`no_skill`).
+verdict of its own (`no_skill`). Beside regressors of riders it is none: they can tell all of skill, and what is left is
+held at `NO_SKILL`; whether skill explains anything is for the likelihood-ratio test to say.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from .quadrature import MarginalLikelihood, Pass
 
 TOLERANCE = 1e-7  # of the gradient, in standard errors: sqrt(g' A^-1 g)
 NO_SKILL = 0.02  # a discrimination below this is none: skill would move no probability by more than 0.5 %
+_TOLD = 0.1  # log-likelihood that is left where outcomes are told wholly: from there on parameters only grow
 _MOST_STEPS = 80
 _MOST_CHOICES = 25  # of the smoothing, before it is held as it is
 _LEAP = 3.0  # most that a log precision changes in one step
@@ -210,7 +212,7 @@ def _direction(problem: Problem, information: FloatArray, state: State, at: Pass
 
 
 def _newton(curvature: FloatArray, gradient: FloatArray) -> FloatArray:
-    """Newton's move; of small discriminations the likelihood is convex, and turned round in effects a step doubles them."""
+    """Newton's move. Of small discriminations the likelihood is convex: turned round in effects, a step doubles them."""
     try:
         factor = cholesky.factor(curvature)
     except LinAlgError:
@@ -260,7 +262,13 @@ def _pass(problem: Problem, state: State, information: bool) -> tuple[Pass, Curv
     a, coefficients, population = split(problem, state.phi)
     curve = problem.curve.at(a, coefficients)
     nodes = problem.likelihood.place(a, curve.value, population) if state.nodes is None else state.nodes
-    return problem.likelihood.evaluate(a, curve, population, nodes, information), curve
+    at = problem.likelihood.evaluate(a, curve, population, nodes, information)
+    if at.log_likelihood > -_TOLD:
+        raise EstimationError(
+            "Metric, riders and where they go tell every outcome, so that no fit is the best; check the outcomes or use "
+            "--exposure independent."
+        )
+    return at, curve
 
 
 def split(problem: Problem, phi: FloatArray) -> tuple[float, FloatArray, FloatArray]:
