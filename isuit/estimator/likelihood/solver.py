@@ -212,7 +212,7 @@ def _direction(problem: Problem, information: FloatArray, state: State, at: Pass
 
 
 def _newton(curvature: FloatArray, gradient: FloatArray) -> FloatArray:
-    """Newton's move. Of small discriminations the likelihood is convex: turned round in effects, a step doubles them."""
+    """Newton's move. Of small discriminations the likelihood is convex: turned round in effects, steps double them."""
     try:
         factor = cholesky.factor(curvature)
     except LinAlgError:
@@ -265,7 +265,7 @@ def _pass(problem: Problem, state: State, information: bool) -> tuple[Pass, Curv
     at = problem.likelihood.evaluate(a, curve, population, nodes, information)
     if at.log_likelihood > -_TOLD:
         raise EstimationError(
-            "Metric, riders and where they go tell every outcome, so that no fit is the best; check the outcomes or use "
+            "Metric, riders and where they go tell every outcome, so no fit is the best; check the outcomes or use "
             "--exposure independent."
         )
     return at, curve
