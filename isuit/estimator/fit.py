@@ -23,9 +23,7 @@ from isuit.domain import (
     Skills,
 )
 
-from .diagnostics import forecasts as scores
-from .diagnostics import heldout, newcomers
-from .diagnostics import record as diagnostics
+from .diagnostics import forecasts, heldout, newcomers, record
 from .gate import Gate, Incidence, check, incidence
 from .likelihood import threads
 from .likelihood.latent import LatentFit, anchor_of, fit_latent, penalised_log_likelihood
@@ -124,11 +122,11 @@ def _held_out(data: Observations, config: FitConfig, full: LatentFit, progress: 
     if not len(test) or successes in (0, len(data) - len(test)):
         return _Predicted()
     predicted, baseline = _predict(data, config, kept_back, full, progress)
-    forecasts = scores.Forecasts.of(test, predicted, baseline)
+    scored = forecasts.Forecasts.of(test, predicted, baseline)
     return _Predicted(
-        scores.held_out(forecasts, config.split),
-        scores.of_forecasts(forecasts),
-        scores.calibration(predicted, forecasts.outcome),
+        forecasts.held_out(scored, config.split),
+        forecasts.of_forecasts(scored),
+        forecasts.calibration(predicted, scored.outcome),
     )
 
 
@@ -239,7 +237,7 @@ def _single_estimate(
         skills=None,
         parameters=single_parameters(prepared.space, data.sites, single),
         diagnostics={
-            **diagnostics.of_any(gate.report),
+            **record.of_any(gate.report),
             "log_precisions": single.rho.tolist(),
             "calibration": predicted.calibration,
             "scores": {"held_out": predicted.scores, **newcomers.nobody("the fit is the single curve")},
@@ -283,10 +281,8 @@ def _latent_estimate(
         skills=_skills(data, gate, graph, latent),
         parameters=latent_parameters(prepared.space, data.sites, latent, incomparable),
         diagnostics={
-            **diagnostics.of_any(gate.report),
-            **diagnostics.of_latent(
-                data, prepared.space, prepared.counts, single, latent, incomparable, config.exposure
-            ),
+            **record.of_any(gate.report),
+            **record.of_latent(data, prepared.space, prepared.counts, single, latent, incomparable, config.exposure),
             "calibration": predicted.calibration,
             "scores": {"held_out": predicted.scores, **others},
         },

@@ -23,6 +23,7 @@ from isuit.domain import FloatArray, IntArray
 from isuit.estimator.likelihood import threads
 from isuit.estimator.likelihood.solver import split
 from isuit.estimator.model.curves import FEW_SITES
+from isuit.estimator.model.normal import NODES, WEIGHTS
 from isuit.estimator.model.population import Units
 from isuit.release.cell_curves import CellCurves
 from isuit.release.leaving_out import AllParameters, OwnParameters
@@ -86,10 +87,9 @@ class Scale:
 
     @classmethod
     def of(cls, discrimination: float, units: Units) -> Scale:
-        z, w = np.polynomial.hermite_e.hermegauss(41)
         # The population's mixture in units of its total skill, as difficulty is.
-        theta = ((units.points[:, None] + z).ravel() - units.mean) / units.sd
-        weight = np.tile(w / w.sum(), units.points.size) / units.points.size
+        theta = ((units.points[:, None] + NODES).ravel() - units.mean) / units.sd
+        weight = np.tile(WEIGHTS, units.points.size) / units.points.size
 
         def at(probability: float) -> float:
             def excess(difficulty: float) -> float:

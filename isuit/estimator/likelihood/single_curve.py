@@ -13,9 +13,10 @@ from isuit.errors import EstimationError
 from ..model import cholesky
 from ..model.design import Design
 from ..model.smoothing import choose, precisions
-from . import threads
+from . import newton, threads
 
 TOLERANCE = 1e-9  # of the gradient, in standard errors
+_LONGEST_STEP = 4.0  # of the log odds
 _MOST_CHOICES = 40  # of the smoothing: between two neighbouring values it can alternate for ever
 
 
@@ -77,7 +78,7 @@ def fit_single_curve(
         if not choosing and np.sqrt(max(float(gradient @ move), 0.0)) < TOLERANCE:
             break
         largest = float(np.max(np.abs(design.apply(move))))
-        beta = beta + move * min(1.0, 4.0 / max(largest, 1e-12))
+        beta = beta + move * newton.share_within(largest, _LONGEST_STEP)
     else:
         raise EstimationError("The single curve did not converge; check the metric for outliers.")
     eta = design.apply(beta)
