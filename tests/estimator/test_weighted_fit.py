@@ -64,9 +64,23 @@ def test_outcomes_that_tell_nothing_give_reasons() -> None:
     with pytest.raises(Unfit) as thin:
         fit_weighted(replace(given, metric=np.where(given.rider % 2, 10.0, 20.0)), FitConfig())
     assert any("metric bin" in reason for reason in thin.value.reasons)
-    with pytest.raises(Unfit) as chance:
-        fit_weighted(replace(given, outcome=np.random.default_rng(3).integers(0, 2, given.rider.size)), FitConfig())
-    assert "skill" in chance.value.reasons[0]
+
+
+def test_skill_that_explains_nothing_gives_no_difficulty() -> None:
+    """Whether the discrimination goes to zero, or is not told apart from it by the likelihood-ratio test."""
+    given, reasons = outcomes(), set()
+    for seed in range(6):
+        chance = np.random.default_rng(seed).integers(0, 2, given.rider.size)
+        with pytest.raises(Unfit) as unfit:
+            fit_weighted(replace(given, outcome=chance), FitConfig())
+        reasons.add(unfit.value.reasons[0].split(":")[0])
+    assert reasons == {"skill explains nothing", "skill does not explain outcomes"}
+
+
+def test_curves_span_the_range_that_is_asked_for(few: WeightedFit) -> None:
+    spline = few.latent.space.spline
+    assert few.outcomes.metric.min() > 0.0
+    assert (spline.lower, spline.upper) == (0.0, 38.0)
 
 
 def test_the_population_succeeds_as_often_as_asked(few: WeightedFit) -> None:
