@@ -30,6 +30,7 @@ def latent_demo(
     from isuit.experiment.cohort import Truth
     from isuit.experiment.report import markdown
     from isuit.experiment.run import run, write_cohort
+    from isuit.published import ExperimentStats
 
     truth = Truth(riders, outcomes, discrimination, optimum, width, floor)
     if cohort:
@@ -37,7 +38,7 @@ def latent_demo(
     with progress_bar(quiet=json) as progress:
         stats = run(out, truth, seed, replicates, progress)
     if json:
-        print_json(stats)
+        print_json(ExperimentStats(**stats))
         return
     print(markdown(stats))
     pictures = ", difficulty.svg, difficulty.png" if stats["kind"] == "latent" else ""

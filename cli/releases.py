@@ -57,7 +57,7 @@ def export_atlas(
             note(line)
     report = exported.report
     if json:
-        print_json(report.model_dump(mode="json"))
+        print_json(report)
         return
     print(f"release  {report.release}: {report.rows} rows in {report.cells} cells, {report.file}")
     if report.carried:
@@ -78,7 +78,7 @@ def check_release(
 
     found = releases.check_release(file)
     if json:
-        print_json(found.model_dump(mode="json"))
+        print_json(found)
     elif found.ok:
         print(f"release {found.release}: {found.rows} rows, digest {found.digest}")
     if not found.ok:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -22,6 +22,7 @@ from isuit.domain import (
     PromotionReport,
     Skills,
 )
+from isuit.record.diagnostics import CalibrationGroup, Scores, ScoresOfAll
 
 from .diagnostics import forecasts as scores
 from .diagnostics import heldout, newcomers
@@ -86,8 +87,8 @@ def fit(data: Observations, config: FitConfig | None = None, progress: Progress 
     if not promotion:
         return _single_estimate(data, gate, promotion, prepared, single, predicted)
     refit = partial(_refit, data, config, latent.space.spline, latent, progress, present_only=True)
-    others = newcomers.newcomers(data, refit)
-    return _latent_estimate(data, config, gate, graph, promotion, predicted, others, prepared, single, latent)
+    scored = newcomers.newcomers(data, refit, predicted.scores)
+    return _latent_estimate(data, config, gate, graph, promotion, predicted, scored, prepared, single, latent)
 
 
 def _prepare(
@@ -112,8 +113,8 @@ class _Predicted:
     """Scores of outcomes that were kept back, for the record and for the diagnostics."""
 
     held_out: HeldOut | None = None
-    scores: dict[str, Any] | None = None
-    calibration: list[dict[str, float]] = field(default_factory=list)
+    scores: Scores | None = None
+    calibration: tuple[CalibrationGroup, ...] = ()
 
 
 def _held_out(data: Observations, config: FitConfig, full: LatentFit, progress: Progress | None) -> _Predicted:
@@ -238,12 +239,12 @@ def _single_estimate(
         curves=tuple(curves),
         skills=None,
         parameters=single_parameters(prepared.space, data.sites, single),
-        diagnostics={
-            **diagnostics.of_any(gate.report),
-            "log_precisions": single.rho.tolist(),
-            "calibration": predicted.calibration,
-            "scores": {"held_out": predicted.scores, **newcomers.nobody("the fit is the single curve")},
-        },
+        diagnostics=diagnostics.of_single(
+            gate.report,
+            single,
+            predicted.calibration,
+            newcomers.nobody("the fit is the single curve", predicted.scores),
+        ),
     )
 
 
@@ -254,7 +255,7 @@ def _latent_estimate(
     graph: Incidence,
     promotion: PromotionReport,
     predicted: _Predicted,
-    others: dict[str, Any],
+    scored: ScoresOfAll,
     prepared: _Prepared,
     single: SingleCurve,
     latent: LatentFit,
@@ -282,14 +283,18 @@ def _latent_estimate(
         curves=tuple(curves),
         skills=_skills(data, gate, graph, latent),
         parameters=latent_parameters(prepared.space, data.sites, latent, incomparable),
-        diagnostics={
-            **diagnostics.of_any(gate.report),
-            **diagnostics.of_latent(
-                data, prepared.space, prepared.counts, single, latent, incomparable, config.exposure
-            ),
-            "calibration": predicted.calibration,
-            "scores": {"held_out": predicted.scores, **others},
-        },
+        diagnostics=diagnostics.of_latent(
+            gate.report,
+            data,
+            prepared.space,
+            prepared.counts,
+            single,
+            latent,
+            incomparable,
+            config.exposure,
+            predicted.calibration,
+            scored,
+        ),
     )
 
 

@@ -10,8 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from isuit.errors import InputError
+from isuit.ingest import parse_mapping
 from isuit.release.policy import read_policy as read_policy_file
 from isuit.store.sites import Coordinates
+
+__all__ = ["checked_label", "checked_points", "parse_mapping", "read_anchor", "read_policy", "read_sites"]
 
 Points = tuple[tuple[float, float], ...]
 CURVE_KEYS = ("points", "curve", "suitability")  # where a profile keeps the curve of a dimension

@@ -11,7 +11,6 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pydantic import Field
 
 from isuit import canonical
 from isuit.audit.log import append_event, log_head
@@ -19,24 +18,9 @@ from isuit.erasure.pseudonyms import PSEUDONYMS, remember, tokens_for
 from isuit.erasure.suppression import OptedOut
 from isuit.errors import InputError
 from isuit.ingest import Cohort, read_cohort, refuse_to_overwrite
-from isuit.published import HASH, HEAD, Published
+from isuit.published import Pseudonymised
 from isuit.service.stores import DEFAULT_WAIT, open_store
 from isuit.store.opening import Store
-
-
-class Pseudonymised(Published):
-    """`isuit pseudonymise`."""
-
-    cohort_hash: str = Field(pattern=HASH, description="Of the file written.")
-    outcomes: int
-    riders: int
-    new_tokens: int
-    suppressed_rows: int = Field(description="Rows left out because their rider opted out.")
-    notes: list[str]
-    log_head: str = Field(pattern=HEAD)
-
-
-SCHEMAS: dict[str, type[Published]] = {"pseudonymise": Pseudonymised}
 
 
 def pseudonymise(

@@ -16,6 +16,7 @@ from isuit.audit.log import append_event
 from isuit.audit.results import result_digest
 from isuit.domain import Estimate, FitConfig
 from isuit.ingest import Cohort
+from isuit.record import as_json
 from isuit.store.cohorts import CohortRecord, find_cohort, insert_cohort, insert_commitments, insert_outcomes
 from isuit.store.fits import FitRecord, curve_rows, get_fit, insert_atlas, insert_fit, insert_skills
 from isuit.store.opening import Store
@@ -103,8 +104,8 @@ def _append_fit(
         identification=canonical_json(asdict(estimate.identification)),
         promotion=None if estimate.promotion is None else canonical_json(asdict(estimate.promotion)),
         held_out=canonical_json(asdict(estimate.held_out)) if estimate.held_out else None,
-        parameters=canonical_json(estimate.parameters),
-        diagnostics=canonical_json(estimate.diagnostics),
+        parameters=canonical_json(as_json(estimate.parameters)),
+        diagnostics=canonical_json(as_json(estimate.diagnostics)),
         skills=len(commitment.riders) if commitment else 0,
         commitment=commitment.root if commitment else None,
         result_digest="",

@@ -22,19 +22,12 @@ from isuit import __version__
 from isuit.audit.log import append_event, log_head
 from isuit.erasure.suppression import OptedOut
 from isuit.errors import InputError, PolicyRefusal
+from isuit.published import ExportReport, Format, MetricDescription, ReleaseCheck, ReleaseMetadata
 from isuit.release import dates
 from isuit.release.bins import Bins
 from isuit.release.eligibility import Topic
 from isuit.release.files import EXTENSIONS, check_file, files
-from isuit.release.format import (
-    ExportReport,
-    Format,
-    MetricDescription,
-    ReleaseCheck,
-    ReleaseMetadata,
-    described,
-    rows_digest,
-)
+from isuit.release.format import described, rows_digest
 from isuit.release.making import Draft, Progress, Series, Source, make_release
 from isuit.release.policy import Policy, policy_of
 from isuit.service.recording import canonical_json

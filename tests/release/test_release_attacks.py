@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from release_lab import FIRST, RECENT, SECOND, Lab, Mutant, Row, draw
 
-from isuit.release.format import ReleaseMetadata
+from isuit.published import ReleaseMetadata
 
 SCREENING, RELEASE, CARRYING = (f"isuit.release.{name}" for name in ("screening", "making", "carrying"))
 # Two sites of one cell of resolution 7, and others far away.
