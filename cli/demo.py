@@ -22,7 +22,8 @@ def latent_demo(
     width: Annotated[float, typer.Option("--width", help="Knots by which difficulty rises by one.", min=0.01)] = 8.0,
     floor: Annotated[float, typer.Option("--floor", help="The least difficulty, in skill sds.")] = -1.0,
     cohort: Annotated[
-        Path | None, typer.Option("--cohort", help="Also write the drawn cohort into this Parquet file.")
+        Path | None,
+        typer.Option("--cohort", help="Also write the drawn cohort: .parquet, .arrow, .feather, .csv or .tsv."),
     ] = None,
     json: Json = False,
 ) -> None:

@@ -47,7 +47,7 @@ def fit(
         typer.Option("--anchor", help="An expert's suitability curve: points as CSV or JSON, or a profile."),
     ] = None,
     sites: Annotated[
-        Path | None, typer.Option("--sites", help="CSV or Parquet with site, latitude and longitude.")
+        Path | None, typer.Option("--sites", help="CSV, Parquet or Arrow with site, latitude and longitude.")
     ] = None,
     gate: Annotated[
         Literal["strict", "core"], typer.Option("--gate", help="How the identification gate is read.")
@@ -270,7 +270,9 @@ def score(
 def atlas(
     out: Annotated[
         Path | None,
-        typer.Option("--out", help="Write all points as .parquet, .arrow or .csv; in-house, not a release."),
+        typer.Option(
+            "--out", help="Write all points as .parquet, .arrow, .feather, .csv or .tsv; in-house, not a release."
+        ),
     ] = None,
     store: Store = DEFAULT_STORE,
     wait: Wait = DEFAULT_WAIT,
@@ -280,11 +282,9 @@ def atlas(
     from isuit.published import Atlas
     from isuit.service.history import atlas as current
     from isuit.service.history import atlas_points
-    from isuit.service.tables import write_table
 
-    table = current(store, wait)
+    table = current(store, wait, out)
     if out:
-        write_table(table, out)
         note(f"wrote {table.num_rows} points to {out}; in-house: `isuit export-atlas` makes what can be published")
     if json:
         print_json(Atlas(points=atlas_points(table)))

@@ -115,7 +115,7 @@ def pseudonymise(
     files: Annotated[
         list[str], typer.Argument(help="Parquet, CSV or Arrow files, a directory or a quoted glob: one cohort in all.")
     ],
-    out: Annotated[Path, typer.Option("--out", help="The file to write: .parquet, .csv or .arrow.")],
+    out: Annotated[Path, typer.Option("--out", help="The file to write: .parquet, .arrow, .feather, .csv or .tsv.")],
     column: Column = None,
     timezone: Timezone = None,
     store: Store = DEFAULT_STORE,

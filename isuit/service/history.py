@@ -19,6 +19,7 @@ from isuit.store.fits import FitRecord as StoredFit
 from isuit.store.fits import atlas_rows, current_atlas, find_fit, fit_records
 from isuit.store.opening import is_store
 from isuit.store.query import first
+from isuit.tables import require_format, write_table
 
 
 def init(store_path: Path, policy: Mapping[str, Any] | None = None, wait: float = DEFAULT_WAIT) -> Created:
@@ -100,10 +101,18 @@ def curves(store_path: Path, reference: str, wait: float = DEFAULT_WAIT) -> pa.T
         return atlas_rows(store.connection, find_fit(store.connection, reference).fit_id)
 
 
-def atlas(store_path: Path, wait: float = DEFAULT_WAIT) -> pa.Table:
-    """The newest fit of every activity, dimension and site; in-house: full precision is not for publication."""
+def atlas(store_path: Path, wait: float = DEFAULT_WAIT, out: Path | None = None) -> pa.Table:
+    """The newest fit of every activity, dimension and site; in-house: full precision is not for publication.
+
+    `out` gets the same as a file, in the format of its ending.
+    """
+    if out is not None:
+        require_format(out)
     with open_store(store_path, wait=wait) as store:
-        return current_atlas(store.connection)
+        table = current_atlas(store.connection)
+    if out is not None:
+        write_table(table, out)
+    return table
 
 
 def atlas_points(table: pa.Table) -> list[AtlasPoint]:

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from isuit.errors import InputError
+from isuit.files import whole
 from isuit.published import FitRecord
 
 MOST_SITES = 8  # beyond, lines can no longer be told apart
@@ -21,13 +22,10 @@ def plot_fit(fit: FitRecord, curves: pa.Table, path: Path) -> None:
     from matplotlib import rc_context
 
     figure = figure_of(fit, curves)
-    try:
-        # No date and no random ids: the same fit gives the same bytes.
-        metadata = {"Date": None} if path.suffix.lower() == ".svg" else {"Software": "isuit"}
-        with rc_context({"svg.hashsalt": "isuit"}):
-            figure.savefig(path, dpi=150, metadata=metadata)
-    except OSError as error:
-        raise InputError(f"{path.name} cannot be written ({error.strerror}); name another place") from None
+    # No date and no random ids: the same fit gives the same bytes.
+    metadata = {"Date": None} if path.suffix.lower() == ".svg" else {"Software": "isuit"}
+    with whole(path) as part, rc_context({"svg.hashsalt": "isuit"}):
+        figure.savefig(part, dpi=150, metadata=metadata)
 
 
 def as_html(fit: FitRecord, curves: pa.Table) -> str:

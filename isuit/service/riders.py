@@ -13,9 +13,9 @@ from isuit.erasure.personal import searching
 from isuit.erasure.receipt import bind
 from isuit.erasure.rewrite import Progress, finish
 from isuit.errors import InputError, NotFound
+from isuit.files import PRIVATE, write_whole
 from isuit.published import Binding, ErasurePlan, ErasureReceipt, Reinstated, RequesterCopy, RiderReport
 from isuit.service.stores import DEFAULT_WAIT, open_store
-from isuit.store.paths import FILE_MODE
 
 
 def plan_erasure(store_path: Path, riders: Sequence[str], wait: float = DEFAULT_WAIT) -> ErasurePlan:
@@ -99,15 +99,8 @@ def read_ids(text: bytes) -> list[str]:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Write what only the operator may read, whole or not at all."""
-    part = path.with_name(f".{path.name}.part")
-    try:
-        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-        part.replace(path)
-    except OSError as error:
-        raise InputError(f"{path} cannot be written ({error.strerror}); choose another place.") from None
+    """Write what only the operator may read."""
+    write_whole(path, [text.encode()], PRIVATE)
 
 
 def _require_ids(riders: Sequence[str]) -> None:

@@ -13,8 +13,8 @@ from isuit.errors import InputError
 from isuit.published import ScoredConditions, ScoreReport, reading
 from isuit.record import Parameters
 from isuit.service.stores import DEFAULT_WAIT, open_store
-from isuit.service.tables import read_table, write_table
 from isuit.store.fits import FitRecord, atlas_rows, find_fit
+from isuit.tables import read_table, require_format, write_table
 
 
 def skill_value(level: str | float) -> float:
@@ -146,6 +146,7 @@ def score_file(
     wait: float = DEFAULT_WAIT,
 ) -> ScoredConditions:
     """A file of conditions in, the same with scores out."""
+    require_format(out)
     scored = score_table(store_path, reference, read_table(conditions), skill, wait)
     write_table(scored, out)
     return ScoredConditions(rows=scored.num_rows, out=str(out))
