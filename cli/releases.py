@@ -37,7 +37,6 @@ def export_atlas(
 ) -> None:
     """Write the public atlas: a release from which no rider can be singled out."""
     from isuit.errors import InputError
-    from isuit.release.dates import read_date
     from isuit.service import releases
 
     if format_ not in FORMATS:
@@ -46,7 +45,7 @@ def export_atlas(
         exported = releases.export_atlas(
             store,
             out,
-            release=None if release is None else read_date(release),
+            release=release,
             kind=format_,  # type: ignore[arg-type]  # checked above
             options={"k": k, "lag_days": lag_days, "resolution": resolution},
             wait=wait,

@@ -47,17 +47,19 @@ def export_atlas(
     store_path: Path,
     out: Path | None = None,
     *,
-    release: date | None = None,
+    release: date | str | None = None,
     kind: Format = "jsonl",
     options: Mapping[str, Any] | None = None,
     wait: float = DEFAULT_WAIT,
     progress: Progress | None = None,
 ) -> Exported:
     """Make the release of a date, or write again the one that is there. `options` can only tighten the policy."""
+    if isinstance(release, str):
+        release = dates.read_date(release)
+    day = dates.first_of_quarter(dates.today()) if release is None else release
     with open_store(store_path, write=True, wait=wait) as store:
         releases = release_records(store.connection)
         policy = _policy(store, releases, options or {})
-        day = dates.first_of_quarter(dates.today()) if release is None else release
         path = Path(f"atlas-{day.isoformat()}.{EXTENSIONS[kind]}") if out is None else out
         known = published_on(day, releases)
         if known is not None:
