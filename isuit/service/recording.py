@@ -47,21 +47,38 @@ def record_fit(
 
 
 def register_cohort(connection: duckdb.DuckDBPyConnection, cohort: Cohort) -> None:
-    """Outcomes, one salted leaf per rider, and the cohort's record; suppressed rows are an event of their own."""
-    commitment, untimed = Commitment(), 0
+    """Outcomes, one salted leaf per rider, and the cohort's record; suppressed rows are an event of their own.
 
-    def stored() -> Any:
-        nonlocal untimed
-        for batch in cohort.batches():
-            insert_outcomes(connection, cohort.cohort_hash, batch)
-            untimed += batch.column("observed_at").null_count
-            yield batch
+    The outcomes pass twice, to be stored and to be committed to: reading them again costs little beside either.
+    """
+    untimed = _store_outcomes(connection, cohort)
+    commitment = _commit_rows(connection, cohort)
+    record = _cohort_record(cohort, untimed, commitment)
+    insert_cohort(connection, record)
+    _log_cohort(connection, record, cohort.report.excluded_rows)
 
-    for rider, lines in rider_lines(stored()):
+
+def _store_outcomes(connection: duckdb.DuckDBPyConnection, cohort: Cohort) -> int:
+    """Store every outcome; how many have no time."""
+    untimed = 0
+    for batch in cohort.batches():
+        insert_outcomes(connection, cohort.cohort_hash, batch)
+        untimed += batch.column("observed_at").null_count
+    return untimed
+
+
+def _commit_rows(connection: duckdb.DuckDBPyConnection, cohort: Cohort) -> Commitment:
+    """A salted leaf over each rider's canonical lines."""
+    commitment = Commitment()
+    for rider, lines in rider_lines(cohort.batches()):
         commitment.add(rider, ROWS_LEAF_TAG, lines)
     insert_commitments(connection, cohort.cohort_hash, commitment.riders, commitment.salts, commitment.leaves)
+    return commitment
+
+
+def _cohort_record(cohort: Cohort, untimed: int, commitment: Commitment) -> CohortRecord:
     report = cohort.report
-    record = CohortRecord(
+    return CohortRecord(
         cohort_hash=cohort.cohort_hash,
         outcomes=report.outcomes,
         riders=report.riders,
@@ -72,7 +89,9 @@ def register_cohort(connection: duckdb.DuckDBPyConnection, cohort: Cohort) -> No
         commitment=commitment.root,
         registered_at=_now(),
     )
-    insert_cohort(connection, record)
+
+
+def _log_cohort(connection: duckdb.DuckDBPyConnection, record: CohortRecord, suppressed: int) -> None:
     payload = {
         "cohort_hash": record.cohort_hash,
         "commitment": record.commitment,
@@ -80,9 +99,8 @@ def register_cohort(connection: duckdb.DuckDBPyConnection, cohort: Cohort) -> No
         "riders": record.riders,
     }
     append_event(connection, "cohort-registered", payload, rows={"ledger.cohorts": [record.cohort_hash]})
-    if report.excluded_rows:
-        suppressed = {"cohort_hash": record.cohort_hash, "rows": report.excluded_rows}
-        append_event(connection, "rows-suppressed", suppressed)
+    if suppressed:
+        append_event(connection, "rows-suppressed", {"cohort_hash": record.cohort_hash, "rows": suppressed})
 
 
 def _append_fit(
