@@ -51,9 +51,8 @@ PRINTED: dict[str, tuple[str, ...]] = {
 
 
 def printed_by(command: str) -> tuple[str, ...]:
-    """The schemas that this command's JSON may follow; KeyError for a command that has none."""
-    names = PRINTED.get(command, (command,))
-    return tuple(name for name in names if SCHEMAS[name])
+    """The names of the schemas that this command's JSON may follow."""
+    return PRINTED.get(command, (command,))
 
 
 def schema_text(name: str) -> str:
