@@ -58,7 +58,8 @@ def test_a_newer_version_s_receipt_is_read_without_what_it_added() -> None:
     count = {"before": 3, "after": 1, "removed": 2}
     receipt = {
         "format": "isuit-erasure-receipt/1", "receipt_id": "0" * 32, "store_id": "s",
-        "erased_at": "2026-01-01T00:00:00Z", "completed_at": "2026-01-01T00:00:01Z", "tool_version": "9", "duckdb_version": "2", "riders": 1,
+        "erased_at": "2026-01-01T00:00:00Z", "completed_at": "2026-01-01T00:00:01Z",
+        "tool_version": "9", "duckdb_version": "2", "riders": 1,
         "tables": {"personal.outcomes": count}, "cohorts": [], "fits": [], "same_names": [], "suppressed": 1,
         "bundles_with_rows": 0, "bindings": [], "kept": [{"what": "a", "why": "b"}],
         "verification": {"method": [], "compared": {}}, "log_head_before": "0" * 64, "log_head": "1" * 64,
