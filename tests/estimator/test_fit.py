@@ -88,7 +88,7 @@ def test_agreement_with_lme4(estimate: Estimate) -> None:
     assert difficulty == pytest.approx(-(intercept + tilt * unit + bend * unit**2) / scale, abs=1e-4)
     assert estimate.log_likelihood == pytest.approx(LME4["log_likelihood"], abs=1e-4)
     assert estimate.skills is not None
-    assert list(estimate.skills.riders) == LME4.riders
+    assert list(estimate.skills.riders) == LME4["riders"]
     modes, mode_sds = np.array(LME4["conditional_modes"]) / scale, np.array(LME4["conditional_sds"]) / scale
     assert np.max(np.abs(skill - modes) / sd) < 0.3
     assert np.corrcoef(skill, modes)[0, 1] > 0.9995
@@ -147,7 +147,7 @@ def test_units_of_the_metric_do_not_matter(
     assert_same(estimate, other, 1e-5)
     here, there = estimate.diagnostics.minimum, other.diagnostics.minimum
     for end in ("location", "lower", "upper"):
-        assert (there[end] - shift) / scale == pytest.approx(here[end], abs=0.05)
+        assert (getattr(there, end) - shift) / scale == pytest.approx(getattr(here, end), abs=0.05)
 
 
 def test_mirrored_outcomes_mirror_the_fit(reference: Observations) -> None:
