@@ -7,7 +7,7 @@ Nothing here computes or stores. `Observations` is what an estimator reads, `Fit
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import date
 from typing import Any, Literal
 
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isuit.columns import rider_slices
+from isuit.record import Diagnostics, Parameters
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -171,5 +172,5 @@ class Estimate:
     held_out: HeldOut | None
     curves: tuple[DifficultyCurve, ...]
     skills: Skills | None
-    parameters: dict[str, Any] = field(default_factory=dict)  # spline and covariance, enough to score exactly
-    diagnostics: dict[str, Any] = field(default_factory=dict)  # JSON values
+    parameters: Parameters  # spline and covariance, enough to score exactly
+    diagnostics: Diagnostics

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +18,7 @@ from isuit.domain import (
     PromotionReport,
     Skills,
 )
+from isuit.record.diagnostics import CalibrationGroup, Scores, ScoresOfAll
 
 from .diagnostics import forecasts, heldout, newcomers, record
 from .gate import Gate, Incidence, check, incidence
@@ -61,7 +61,8 @@ def fit(data: Observations, config: FitConfig | None = None, progress: Progress 
     if not found.promotion:
         return _single_estimate(found)
     refit = partial(_refit, data, config, latent.space.spline, latent, progress, present_only=True)
-    return _latent_estimate(replace(found, newcomers=newcomers.newcomers(data, refit)), latent)
+    scored = newcomers.newcomers(data, refit, predicted.scores)
+    return _latent_estimate(found, latent, scored)
 
 
 @dataclass(frozen=True)
@@ -69,8 +70,8 @@ class _Predicted:
     """Scores of outcomes that were kept back, for the record and for the diagnostics."""
 
     held_out: HeldOut | None = None
-    scores: dict[str, Any] | None = None
-    calibration: list[dict[str, float]] = field(default_factory=list)
+    scores: Scores | None = None
+    calibration: tuple[CalibrationGroup, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,6 @@ class _Found:
     prepared: Prepared
     promotion: PromotionReport | None  # None where the gate did not pass
     predicted: _Predicted = field(default_factory=_Predicted)
-    newcomers: dict[str, Any] = field(default_factory=partial(newcomers.nobody, "the fit is the single curve"))
 
 
 def _prepare(
@@ -194,16 +194,16 @@ def _single_estimate(found: _Found) -> Estimate:
         curves=tuple(curves),
         skills=None,
         parameters=single_parameters(prepared.space, found.data.sites, single),
-        diagnostics={
-            **record.of_any(found.gate.report),
-            "log_precisions": single.rho.tolist(),
-            "calibration": predicted.calibration,
-            "scores": {"held_out": predicted.scores, **found.newcomers},
-        },
+        diagnostics=record.of_single(
+            found.gate.report,
+            single,
+            predicted.calibration,
+            newcomers.nobody("the fit is the single curve", predicted.scores),
+        ),
     )
 
 
-def _latent_estimate(found: _Found, latent: LatentFit) -> Estimate:
+def _latent_estimate(found: _Found, latent: LatentFit, scored: ScoresOfAll) -> Estimate:
     data, prepared, predicted = found.data, found.prepared, found.predicted
     metric = _grid(prepared.space)
     comparable = _comparable_sites(prepared.counts, prepared.space.sites)
@@ -228,14 +228,18 @@ def _latent_estimate(found: _Found, latent: LatentFit) -> Estimate:
         curves=tuple(curves),
         skills=_skills(data, found.gate, found.graph, latent),
         parameters=latent_parameters(prepared.space, data.sites, latent, incomparable),
-        diagnostics={
-            **record.of_any(found.gate.report),
-            **record.of_latent(
-                data, prepared.space, prepared.counts, prepared.single, latent, incomparable, found.config.exposure
-            ),
-            "calibration": predicted.calibration,
-            "scores": {"held_out": predicted.scores, **found.newcomers},
-        },
+        diagnostics=record.of_latent(
+            found.gate.report,
+            data,
+            prepared.space,
+            prepared.counts,
+            prepared.single,
+            latent,
+            incomparable,
+            found.config.exposure,
+            predicted.calibration,
+            scored,
+        ),
     )
 
 

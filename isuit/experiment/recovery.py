@@ -63,15 +63,17 @@ def _measure(truth: Truth, data: Observations, skill: FloatArray, estimate: Esti
     half_width = Z95 * CubicSpline(curve.metric, curve.difficulty_se)(metric)
     known = dict(zip(data.riders, skill, strict=True))
     true_skill = np.array([known[rider] for rider in skills.riders])
-    minimum, marginal = estimate.diagnostics["minimum"], estimate.diagnostics["marginal"]
+    minimum, marginal = estimate.diagnostics.minimum, estimate.diagnostics.marginal
+    assert minimum is not None
+    assert marginal is not None
     return {
         "theta_recovery_corr": float(np.corrcoef(true_skill, skills.mean)[0, 1]),
-        "difficulty_min_knots": minimum["location"],
-        "difficulty_min_interval": [minimum["lower"], minimum["upper"]],
+        "difficulty_min_knots": minimum.location,
+        "difficulty_min_interval": [minimum.lower, minimum.upper],
         "discrimination_a": estimate.discrimination,
         "discrimination_a_se": estimate.discrimination_se,
-        "marginal_matches": marginal["matches"],
-        "marginal_largest_difference": marginal["largest_difference"],
+        "marginal_matches": marginal.matches,
+        "marginal_largest_difference": marginal.largest_difference,
         "held_out_bss": None if scores is None else scores.brier_skill,
         "held_out_bss_se": None if scores is None else scores.brier_skill_se,
         "held_out_bss_70_30": published_comparison(data),

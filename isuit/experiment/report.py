@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import expit
 
 from isuit.domain import SKILL_LEVELS, Z95, Estimate
+from isuit.files import whole
 
 from .cohort import Truth
 from .recovery import PAPER
@@ -136,8 +137,10 @@ def figure(truth: Truth, estimate: Estimate, stem: Path) -> None:
         below.plot(fine, truth.difficulty(fine), color="black", linestyle="--", linewidth=1, label="truth")
         below.set(xlabel="wind (kn)", ylabel="difficulty (skill sd)", title="The difficulty beneath does not")
         below.legend(frameon=False, fontsize=9)
-        picture.savefig(stem.with_suffix(".svg"), metadata={"Date": None})
-        picture.savefig(stem.with_suffix(".png"), dpi=150, metadata={"Software": None})
+        with whole(stem.with_suffix(".svg")) as part:
+            picture.savefig(part, metadata={"Date": None})
+        with whole(stem.with_suffix(".png")) as part:
+            picture.savefig(part, dpi=150, metadata={"Software": None})
         plt.close(picture)
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from isuit.columns import mixed
-from isuit.release.format import ReleaseRow
+from isuit.published import ReleaseRow
 from isuit.release.identities import fold
 from isuit.release.policy import Policy
 from isuit.release.screening import Placed

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Decimal
 
+from isuit.published import ReleaseRow
 from isuit.release.bins import Bins
 from isuit.release.cell_curves import CellCurves
 from isuit.release.cells import centre
 from isuit.release.eligibility import GLOBAL, Topic
-from isuit.release.format import ReleaseRow, described
+from isuit.release.format import described
 from isuit.release.policy import SATURATION, Policy, band
 
 

@@ -15,6 +15,8 @@ from isuit.estimator import fit, score
 from isuit.estimator.likelihood.latent import LatentFit
 from isuit.estimator.likelihood.solver import split
 from isuit.estimator.model.population import Units
+from isuit.published import reading
+from isuit.record import as_json
 
 from .cohorts import latent_fit
 from .test_population import two_clienteles
@@ -26,7 +28,7 @@ def test_scores_are_the_curves(estimate: Estimate, skill: float) -> None:
     assert curve.difficulty is not None
     expected = expit(estimate.discrimination * (skill - curve.difficulty))
     # As they come back from the store, through JSON.
-    parameters = json.loads(json.dumps(estimate.parameters))
+    parameters = reading.parameters(json.dumps(as_json(estimate.parameters)))
     for metric, suitability in zip(curve.metric[::10], expected[::10], strict=True):
         value, low, high = score(parameters, float(metric), None, skill)
         assert value == pytest.approx(suitability, abs=1e-9)
@@ -72,7 +74,7 @@ def test_a_single_curve_answers_for_the_population_whatever_the_skill(reference:
 
 def test_there_is_no_way_from_a_rider_to_a_score(estimate: Estimate) -> None:
     assert list(inspect.signature(score).parameters) == ["parameters", "metric", "site", "skill"]
-    assert "rider-0" not in json.dumps(estimate.parameters)
+    assert "rider-0" not in json.dumps(as_json(estimate.parameters))
 
 
 def test_an_unknown_site_is_refused() -> None:
