@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import date
 from typing import Any, Literal
 
@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isuit.columns import rider_slices
+from isuit.record import Diagnostics, Parameters
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -27,7 +28,7 @@ Exposure = Literal["independent", "correlated"]
 Split = Literal["rider", "time", "occasion"]
 
 SKILL_LEVELS = {"beginner": -1.0, "intermediate": 0.0, "expert": 1.0}
-_Z95 = 1.959963984540054
+Z95 = 1.959963984540054  # standard errors to each side of an estimate: a 95 % interval
 NO_TIME = np.iinfo(np.int64).min  # `observed_at` of an outcome without one
 
 
@@ -166,7 +167,7 @@ def discrimination_interval(discrimination: float | None, se: float | None) -> t
     """
     if discrimination is None or se is None:
         return None
-    factor = math.exp(_Z95 * se / discrimination)
+    factor = math.exp(Z95 * se / discrimination)
     return discrimination / factor, discrimination * factor
 
 
@@ -184,5 +185,5 @@ class Estimate:
     held_out: HeldOut | None
     curves: tuple[DifficultyCurve, ...]
     skills: Skills | None
-    parameters: dict[str, Any] = field(default_factory=dict)  # spline and covariance, enough to score exactly
-    diagnostics: dict[str, Any] = field(default_factory=dict)  # JSON values
+    parameters: Parameters  # spline and covariance, enough to score exactly
+    diagnostics: Diagnostics

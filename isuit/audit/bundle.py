@@ -10,9 +10,6 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
-import os
-import shutil
-import tempfile
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -25,6 +22,7 @@ import pyarrow as pa
 from isuit.audit.digests import rows_digest
 from isuit.audit.log import GENESIS, Event, instant
 from isuit.errors import InputError
+from isuit.files import whole_directory
 from isuit.store.fits import FitRecord, insert_atlas, insert_fit
 from isuit.store.migrations import tables
 from isuit.store.paths import DIRECTORY_MODE
@@ -69,15 +67,7 @@ def write_bundle(
     about: dict[str, Any],
 ) -> list[str]:
     """Write a bundle into a new or empty directory, whole or not at all; the names of its files."""
-    if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
-        raise InputError(f"{directory} is not an empty directory; name a new one with --out")
-    try:
-        directory.parent.mkdir(parents=True, exist_ok=True)
-        building = Path(tempfile.mkdtemp(prefix=".bundle-", dir=directory.parent))
-    except OSError as error:
-        raise InputError(f"{directory} cannot be written ({error.strerror}); name another place with --out") from None
-    try:
-        building.chmod(DIRECTORY_MODE)
+    with whole_directory(directory, DIRECTORY_MODE) as building:
         (building / "README.md").write_text(README)
         (building / "fit.json").write_text(json.dumps(_record_json(record), indent=1, ensure_ascii=False) + "\n")
         _write_atlas(building / "atlas.csv", atlas)
@@ -90,12 +80,6 @@ def write_bundle(
         digests = {name: _sha256(building / name) for name in files}
         manifest = about | {"log_head": events[-1].head, "with_cohort": cohort is not None, "files": digests}
         (building / "manifest.json").write_text(json.dumps(manifest, indent=1) + "\n")
-        if directory.exists():
-            directory.rmdir()
-        os.replace(building, directory)
-    except BaseException:
-        shutil.rmtree(building, ignore_errors=True)
-        raise
     return [*files, "manifest.json"]
 
 

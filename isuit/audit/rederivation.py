@@ -9,7 +9,7 @@ diverged     anything else: the recorded numbers do not follow from these outcom
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import date
 from typing import Literal
 
@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from isuit.audit.results import QUANTUM, TOLERANCE, largest_difference, result_digest
 from isuit.domain import Estimate, FitConfig, FloatArray
+from isuit.errors import InputError
 from isuit.store.fits import FitRecord, curve_rows, skill_table
 
 Verdict = Literal["identical", "equivalent", "erased", "diverged"]
@@ -44,6 +45,11 @@ class Rederivation:
 def recorded_config(record: FitRecord) -> FitConfig:
     """The configuration a fit was made with."""
     values = record.json("configuration")
+    if values.keys() - {option.name for option in fields(FitConfig)}:
+        raise InputError(
+            f"this fit was made by isuit {record.tool_version} with an option that this version does not have; "
+            "rederive it with that version"
+        )
     if values["anchor"] is not None:
         values["anchor"] = tuple((x, suitability) for x, suitability in values["anchor"])
     if values["observed_until"] is not None:

@@ -24,8 +24,9 @@ import duckdb
 import rfc8785
 
 from isuit.audit.log import append_event
-from isuit.erasure.receipt import METHOD, ErasureReceipt, read_receipt
+from isuit.erasure.receipt import METHOD, read_receipt
 from isuit.errors import StoreError
+from isuit.published import ErasureReceipt
 from isuit.store.connection import STORAGE_VERSION, connect
 from isuit.store.opening import sweep
 from isuit.store.paths import FILE_MODE, StorePaths, sync_directory

@@ -15,12 +15,11 @@ import pyarrow as pa
 
 from isuit.errors import InputError
 from isuit.ingest.refusals import Refusals
+from isuit.tables import SEPARATORS, format_in, format_of
 
 PARQUET_ROWS = 1 << 20  # per batch; large, because each batch looks its distinct riders up once
 PARQUET_BUFFER = 1 << 20  # bytes
 CSV_BLOCK = 1 << 23  # bytes
-SUFFIXES = (".parquet", ".pq", ".csv", ".tsv", ".arrow", ".feather", ".ipc", ".csv.gz", ".tsv.gz")
-SEPARATORS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
 UNREADABLE = (pa.ArrowException, OSError, EOFError)
 WRONG_FIELDS = "a row with too many or too few fields"
 
@@ -80,7 +79,7 @@ def _directory(folder: Path) -> list[Path]:
         raise InputError(f"the directory {folder} holds no files: name a file, a directory or a glob")
     if any("=" in part for path in files for part in path.relative_to(folder).parts[:-1]):
         raise InputError(f"{folder} keeps values in names of directories, which are not read: write them as columns")
-    others = sum(not path.name.lower().endswith(SUFFIXES) for path in files)
+    others = sum(format_of(path) is None for path in files)
     if others:
         which = "1 file that is" if others == 1 else f"{others} files that are"
         raise InputError(f"{folder} also holds {which} no Parquet, CSV or Arrow by name: give a glob instead")
@@ -96,13 +95,13 @@ def open_file(path: Path, refusals: Refusals) -> Source | None:
         if not start:
             refusals.add(None, f"{label} is empty")
             return None
-        if start.startswith(b"PAR1"):
+        kind = format_in(path, start)
+        if kind == "parquet":
             return _parquet(path)
-        if start.startswith((b"ARROW1", b"\xff\xff\xff\xff")):
+        if kind == "arrow":
             return _arrow(path, start)
-        separator = next((mark for suffix, mark in SEPARATORS.items() if path.name.lower().endswith(suffix)), None)
-        if separator:
-            return _csv(path, separator)
+        if kind is not None:
+            return _csv(path, SEPARATORS[kind])
     except UNREADABLE:
         # Arrow's own sentence may quote the file's content.
         refusals.add(None, f"{label} cannot be read (truncated, damaged or not allowed)")

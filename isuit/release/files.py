@@ -18,8 +18,9 @@ import pyarrow.parquet as pq
 from pydantic import BaseModel, ValidationError
 
 from isuit.errors import InputError
+from isuit.published import Format, ReleaseCheck, ReleaseMetadata, ReleaseRow
 from isuit.release.cells import shape
-from isuit.release.format import Format, ReleaseCheck, ReleaseMetadata, ReleaseRow, rows_digest
+from isuit.release.format import rows_digest
 from isuit.release.page import read_page, release_page
 
 EXTENSIONS: dict[Format, str] = {

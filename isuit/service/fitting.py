@@ -20,7 +20,7 @@ from isuit.erasure.pseudonyms import guess_warning
 from isuit.erasure.suppression import OptedOut
 from isuit.errors import InputError, StoreBusy
 from isuit.ingest import Cohort, read_cohort
-from isuit.published import FitSummary, HeldOut, Identification, Promotion, Releasable
+from isuit.published import FitSummary, Releasable, reading
 from isuit.service.recording import record_fit
 from isuit.service.stores import DEFAULT_WAIT, open_store
 from isuit.store.cohorts import CohortRecord, find_cohort
@@ -109,12 +109,12 @@ def _summary(store: Store, fit_id: str, cohort: Cohort, recorded: bool, guesses:
         activity=record.activity,
         dimension=record.dimension,
         kind=record.kind,
-        identification=Identification(**record.json("identification")),
-        promotion=Promotion(**record.json("promotion")) if record.promotion else None,
+        identification=reading.identification(record.identification),
+        promotion=reading.promotion(record.promotion),
         discrimination=record.discrimination,
         discrimination_se=record.discrimination_se,
         discrimination_interval=discrimination_interval(record.discrimination, record.discrimination_se),
-        held_out=HeldOut(**record.json("held_out")) if record.held_out else None,
+        held_out=reading.held_out(record.held_out),
         outcomes=registered.outcomes,
         riders=registered.riders,
         sites=registered.sites,

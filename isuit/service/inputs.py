@@ -10,8 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from isuit.errors import InputError
+from isuit.ingest import parse_mapping
 from isuit.release.policy import read_policy as read_policy_file
 from isuit.store.sites import Coordinates
+from isuit.tables import read_table
+
+__all__ = ["checked_label", "checked_points", "parse_mapping", "read_anchor", "read_policy", "read_sites"]
 
 Points = tuple[tuple[float, float], ...]
 CURVE_KEYS = ("points", "curve", "suitability")  # where a profile keeps the curve of a dimension
@@ -127,26 +131,19 @@ def checked_points(points: list[tuple[Any, Any]]) -> Points:
 
 
 def read_sites(path: Path) -> dict[str, Coordinates]:
-    """Coordinates by site, from CSV or Parquet with the columns site, latitude and longitude."""
+    """Coordinates by site, from a table with the columns site, latitude and longitude."""
     import pyarrow as pa
-    import pyarrow.csv as pcsv
-    import pyarrow.parquet as pq
 
+    table = read_table(path, text_columns=["site"])
+    if not {"site", "latitude", "longitude"} <= set(table.column_names):
+        raise InputError("the file of --sites needs the columns site, latitude and longitude")
     try:
-        if path.suffix.lower() in (".parquet", ".pq"):
-            table = pq.read_table(path)
-        else:
-            convert = pcsv.ConvertOptions(column_types={"site": pa.string()}, strings_can_be_null=False)
-            table = pcsv.read_csv(path, convert_options=convert)
-        if not {"site", "latitude", "longitude"} <= set(table.column_names):
-            raise InputError("the file of --sites needs the columns site, latitude and longitude")
         names = table.column("site").cast(pa.string()).to_pylist()
         latitudes = table.column("latitude").cast(pa.float64()).to_pylist()
         longitudes = table.column("longitude").cast(pa.float64()).to_pylist()
-    except (pa.ArrowException, OSError):
+    except pa.ArrowException:
         raise InputError(
-            "the file of --sites cannot be read; it must be CSV or Parquet with site, and latitude and longitude "
-            "in degrees"
+            "the file of --sites cannot be read; it must hold site, and latitude and longitude as numbers in degrees"
         ) from None
     return _checked_sites(list(zip(names, latitudes, longitudes, strict=True)))
 

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from isuit.pages import page, write_page
-from isuit.published import Diagnostics, FitDetail, PageWritten
+from isuit.published import FitDetail, PageWritten
+from isuit.record import Diagnostics
 from isuit.service.history import show
 from isuit.service.stores import DEFAULT_WAIT
 

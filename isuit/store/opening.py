@@ -231,9 +231,9 @@ def _connected(
 def _clean_up(
     paths: StorePaths, founding: Founding, finish: Finish, *, write: bool, create: bool, inspect: bool
 ) -> duckdb.DuckDBPyConnection | None:
-    """What only the holder of the exclusive lock may do. Touches nothing when there is nothing to do.
+    """What only the holder of the exclusive lock may do: sweep; found, or look what is left to do; upgrade; finish.
 
-    Opening a database takes 30 ms: a writer who finds all in order gets the connection that looked.
+    Touches nothing when there is nothing to do. A writer who finds all in order gets the connection that looked.
     """
     sweep(paths.spill)
     if not paths.database.exists():
@@ -242,21 +242,39 @@ def _clean_up(
         founding.found()
         return None
     key = read_key(paths)
+    left, connection = _look(paths, write=write, inspect=inspect)
+    if left.behind:
+        founding.upgrade()
+    if left.pending:
+        _finish(paths, key, finish, inspect=inspect)
+    return connection
+
+
+@dataclass(frozen=True)
+class _Left:
+    """What is left to do before a store can be used."""
+
+    behind: bool  # it lacks migrations
+    pending: bool  # a command was cut short
+
+    def __bool__(self) -> bool:
+        return self.behind or self.pending
+
+
+def _look(paths: StorePaths, *, write: bool, inspect: bool) -> tuple[_Left, duckdb.DuckDBPyConnection | None]:
+    """What is left to do, and the connection that looked, for a writer when that is nothing: opening takes 30 ms."""
     connection = connect(paths.database, paths.spill, read_only=not (write or paths.wal.exists()))
-    behind = pending = True
+    keep = False
     try:
         if not inspect:
             refuse_newer(connection)
         behind = not inspect and bool(outstanding(connection))
-        pending = _pending(connection) or paths.retired.exists()
+        left = _Left(behind, _pending(connection) or paths.retired.exists())
+        keep = write and not left
+        return left, connection if keep else None
     finally:
-        if not write or behind or pending:
+        if not keep:
             connection.close()
-    if behind:
-        founding.upgrade()
-    if pending:
-        _finish(paths, key, finish, inspect=inspect)
-    return connection if write and not behind and not pending else None
 
 
 def _finish(paths: StorePaths, key: bytes, finish: Finish, *, inspect: bool) -> None:

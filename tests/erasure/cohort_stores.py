@@ -15,6 +15,8 @@ import pyarrow as pa
 
 from isuit.domain import DifficultyCurve, Estimate, FitConfig, GateReport, HeldOut, PromotionReport, Skills
 from isuit.ingest import read_cohort
+from isuit.record import Diagnostics
+from isuit.record.parameters import LatentParameters, Population
 from isuit.service.recording import record_fit
 from isuit.service.stores import open_store
 from isuit.store.query import rows
@@ -65,8 +67,21 @@ def some_estimate(riders: Sequence[str]) -> Estimate:
             np.full(count, 4),
             np.ones(count, bool),
         ),
-        parameters={"discrimination": 2.0},
-        diagnostics={"iterations": 3},
+        parameters=LatentParameters(
+            metric_range=(0.0, 30.0),
+            inner_knots=(),
+            degree=3,
+            penalty_order=2,
+            sites=(),
+            site_size=None,
+            anchor=None,
+            coefficients=(0.0,) * 4,
+            bands={},
+            raw_discrimination=2.0,
+            population=Population(mean=0.0, sd=1.0),
+            discrimination_se=0.1,
+        ),
+        diagnostics=Diagnostics(estimand="a fit made for a test"),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import astuple
 from typing import Any
 
 import numpy as np
@@ -45,47 +46,47 @@ def test_a_true_model_is_seldom_rejected() -> None:
     plain = [checked(seed) for seed in range(COHORTS)]
     with_sites = [checked(seed, sites=SITES) for seed in range(COHORTS // 2)]
     for name in ("discrimination_by_metric", "normality_of_skill"):
-        assert sum(found[name]["p_value"] < 0.05 for found in plain) <= 7, name
-        assert sum(found[name]["p_value"] > 0.5 for found in plain) >= 11, name
-    assert sum(found["difficulty_by_clientele"]["p_value"] < 0.05 for found in with_sites) <= 4
-    assert all(found["difficulty_by_clientele"] is None for found in plain)
+        assert sum(getattr(found, name).p_value < 0.05 for found in plain) <= 7, name
+        assert sum(getattr(found, name).p_value > 0.5 for found in plain) >= 11, name
+    assert sum(found.difficulty_by_clientele.p_value < 0.05 for found in with_sites) <= 4
+    assert all(found.difficulty_by_clientele is None for found in plain)
 
 
 def test_discrimination_that_grows_with_the_metric_is_found() -> None:
     for steeper in (0.35, -0.35):
-        found = checked(1, steeper=steeper)["discrimination_by_metric"]
-        assert found["p_value"] < 1e-3
-        assert np.sign(found["relative_change_per_sd"]) == np.sign(steeper)
-        assert ("high" if steeper > 0 else "low") in found["sentence"]
+        found = checked(1, steeper=steeper).discrimination_by_metric
+        assert found.p_value < 1e-3
+        assert np.sign(found.relative_change_per_sd) == np.sign(steeper)
+        assert ("high" if steeper > 0 else "low") in found.sentence
 
 
 def test_skewed_skill_is_found() -> None:
-    found = checked(2, skewed=True)["normality_of_skill"]
-    assert found["p_value"] < 1e-3
-    assert found["asymmetry"] > assumptions.NOT_NORMAL
-    assert "strong riders" in found["sentence"]
+    found = checked(2, skewed=True).normality_of_skill
+    assert found.p_value < 1e-3
+    assert found.asymmetry > assumptions.NOT_NORMAL
+    assert "strong riders" in found.sentence
 
 
 def test_difficulty_that_differs_between_clienteles_is_found() -> None:
-    found = checked(3, sites=SITES, apart=0.8)["difficulty_by_clientele"]
-    assert found["p_value"] < 1e-3
-    assert found["clienteles"] == SITES
-    assert "clienteles" in found["sentence"]
+    found = checked(3, sites=SITES, apart=0.8).difficulty_by_clientele
+    assert found.p_value < 1e-3
+    assert found.clienteles == SITES
+    assert "clienteles" in found.sentence
 
 
 def test_some_riders_of_a_large_cohort_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     """Half of the riders: the same conclusion from about half of the evidence."""
-    whole = [checked(seed, riders=300, steeper=0.3)["discrimination_by_metric"] for seed in range(6)]
+    whole = [checked(seed, riders=300, steeper=0.3).discrimination_by_metric for seed in range(6)]
     monkeypatch.setattr(assumptions, "MOST_ENTRIES", 300 * OUTCOMES // 2 + 1)
-    half = [checked(seed, riders=300, steeper=0.3)["discrimination_by_metric"] for seed in range(6)]
-    evidence = [np.mean([found["statistic"] for found in some]) for some in (half, whole)]
-    size = [np.mean([found["relative_change_per_sd"] for found in some]) for some in (half, whole)]
+    half = [checked(seed, riders=300, steeper=0.3).discrimination_by_metric for seed in range(6)]
+    evidence = [np.mean([found.statistic for found in some]) for some in (half, whole)]
+    size = [np.mean([found.relative_change_per_sd for found in some]) for some in (half, whole)]
     assert 0.35 < evidence[0] / evidence[1] < 0.7
     assert size[0] == pytest.approx(size[1], rel=0.2)
 
 
 def test_few_riders_are_not_tested() -> None:
-    assert set(checked(4, riders=assumptions.LEAST_RIDERS - 1).values()) == {None}
+    assert set(astuple(checked(4, riders=assumptions.LEAST_RIDERS - 1))) == {None}
 
 
 def test_scores_that_the_estimated_parameters_explain_are_no_evidence() -> None:

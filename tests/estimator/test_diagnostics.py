@@ -11,6 +11,8 @@ from isuit.domain import Estimate, FitConfig, Observations
 from isuit.estimator import fit
 from isuit.estimator.diagnostics.exposure import marginal_tolerance
 from isuit.estimator.diagnostics.forecasts import calibration
+from isuit.record import as_json
+from isuit.record.diagnostics import OutsideCore
 
 from .cohorts import observations, of_rows, parabola, simulate
 
@@ -28,23 +30,23 @@ def test_exposure_by_skill_is_told_and_breaks_the_marginal_identity() -> None:
     skill = generator.standard_normal(200)
     metric = np.clip(19 + 5 * skill[rider] + generator.normal(0, 6, rider.size), 3, 35)
     estimate = fit(observations(rider, metric, simulate(generator, rider, skill, parabola(metric))))
-    exposure, marginal = estimate.diagnostics["exposure"], estimate.diagnostics["marginal"]
-    assert exposure["correlation_of_mean_metric_with_skill"] > 0.8
-    assert "--exposure correlated" in exposure["sentence"]
-    assert not marginal["matches"]
-    assert marginal["largest_difference"] > 2 * marginal["tolerance"]
+    exposure, marginal = estimate.diagnostics.exposure, estimate.diagnostics.marginal
+    assert exposure.correlation_of_mean_metric_with_skill > 0.8
+    assert "--exposure correlated" in exposure.sentence
+    assert not marginal.matches
+    assert marginal.largest_difference > 2 * marginal.tolerance
 
 
 def test_the_share_outside_the_core_is_told(reference: Observations, estimate: Estimate) -> None:
-    assert estimate.diagnostics["outside_core"] == {"riders": 0.0, "outcomes": 0.0}
+    assert estimate.diagnostics.outside_core == OutsideCore(riders=0.0, outcomes=0.0)
     more = observations(
         np.append(reference.rider, [80, 81]),
         np.append(reference.metric, [20.0, 4.0]),
         np.append(reference.outcome, [1, 1]),
     )
-    outside = fit(more).diagnostics["outside_core"]
-    assert outside["riders"] == pytest.approx(2 / 82)
-    assert outside["outcomes"] == pytest.approx(2 / 2402)
+    outside = fit(more).diagnostics.outside_core
+    assert outside.riders == pytest.approx(2 / 82)
+    assert outside.outcomes == pytest.approx(2 / 2402)
 
 
 def test_no_diagnostic_depends_on_the_order_of_rows() -> None:
@@ -56,32 +58,33 @@ def test_no_diagnostic_depends_on_the_order_of_rows() -> None:
     outcome = simulate(generator, rider, generator.standard_normal(60), parabola(metric))
     data = observations(rider, metric, outcome, site, time)
     found = fit(data, FitConfig(split="occasion")).diagnostics
-    assert found["scores"]["left_out"] == {}
-    assert "fifth of each rider's days at a site" in found["scores"]["held_out"]["rule"]
-    assert found["scores"]["new_sites"]["intervals"]["day_and_site"] is not None
-    assert found["exposure"]["past_outcomes"]["correlation"] is not None
+    assert found.scores.left_out == {}
+    assert "fifth of each rider's days at a site" in found.scores.held_out.rule
+    assert found.scores.new_sites.intervals.day_and_site is not None
+    assert found.exposure.past_outcomes.correlation is not None
     order = generator.permutation(len(data))
-    assert json.dumps(fit(of_rows(data, order), FitConfig(split="occasion")).diagnostics) == json.dumps(found)
+    again = fit(of_rows(data, order), FitConfig(split="occasion")).diagnostics
+    assert json.dumps(as_json(again)) == json.dumps(as_json(found))
 
 
 def test_a_cohort_without_such_exposure_is_told_nothing(estimate: Estimate) -> None:
-    assert estimate.diagnostics["exposure"]["sentence"] is None
-    assert abs(estimate.diagnostics["exposure"]["correlation_of_mean_metric_with_skill"]) < 0.2
+    assert estimate.diagnostics.exposure.sentence is None
+    assert abs(estimate.diagnostics.exposure.correlation_of_mean_metric_with_skill) < 0.2
 
 
 def test_calibration_and_item_fit_add_up(estimate: Estimate) -> None:
-    groups, bands = estimate.diagnostics["calibration"], estimate.diagnostics["item_fit"]
+    groups, bands = estimate.diagnostics.calibration, estimate.diagnostics.item_fit
     assert estimate.held_out is not None
-    assert sum(group["outcomes"] for group in groups) == estimate.held_out.outcomes
-    assert np.all(np.diff([group["predicted"] for group in groups]) >= 0)
-    assert sum(band["outcomes"] for band in bands) == 2400
-    assert sum(band["observed"] for band in bands) == 1146
+    assert sum(group.outcomes for group in groups) == estimate.held_out.outcomes
+    assert np.all(np.diff([group.predicted for group in groups]) >= 0)
+    assert sum(band.outcomes for band in bands) == 2400
+    assert sum(band.observed for band in bands) == 1146
     # At the maximum, expected and observed successes agree over all outcomes.
-    assert sum(band["expected"] for band in bands) == pytest.approx(1146, abs=1e-3)
-    assert 0.8 < estimate.diagnostics["marginal_reliability"] < 1
+    assert sum(band.expected for band in bands) == pytest.approx(1146, abs=1e-3)
+    assert 0.8 < estimate.diagnostics.marginal_reliability < 1
 
 
 def test_calibration_of_a_few_outcomes() -> None:
     low, high = calibration(np.array([0.9, 0.1]), np.array([1, 0]))
-    assert low == {"outcomes": 1, "predicted": pytest.approx(0.1), "observed": 0.0}
-    assert high == {"outcomes": 1, "predicted": pytest.approx(0.9), "observed": 1.0}
+    assert (low.outcomes, low.predicted, low.observed) == (1, pytest.approx(0.1), 0.0)
+    assert (high.outcomes, high.predicted, high.observed) == (1, pytest.approx(0.9), 1.0)

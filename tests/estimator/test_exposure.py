@@ -9,6 +9,7 @@ from isuit.domain import NO_TIME, FitConfig, FloatArray, Observations
 from isuit.estimator import fit
 from isuit.estimator.diagnostics import exposure
 from isuit.estimator.diagnostics.exposure import past_outcomes
+from isuit.record.diagnostics import PastOutcomes
 
 from .cohorts import latent_fit, observations, of_rows, parabola, simulate
 
@@ -48,10 +49,10 @@ def naive(data: Observations) -> float:
 def test_chance_and_lasting_weather_are_no_choice(outcomes: int, lasting: float, misleading: float) -> None:
     data = sequence(0, outcomes, lasting)
     found = past_outcomes(data, latent_fit(data))
-    assert found["pairs"] == 400 * (outcomes - 1)
-    assert abs(found["correlation"]) < 0.06
-    assert found["sentence"] is None
-    assert "limit" in found["limit"]
+    assert found.pairs == 400 * (outcomes - 1)
+    assert abs(found.correlation) < 0.06
+    assert found.sentence is None
+    assert "limit" in found.limit
     assert naive(data) / misleading > 1, "if this fails, a simpler correlation would do"
 
 
@@ -78,23 +79,23 @@ def test_choice_by_skill_and_getting_better_are_no_choice_by_outcome(
     for seed in range(4):
         data = by_skill_or_growing(seed, outcomes, by_skill, growth)
         found.append(past_outcomes(data, latent_fit(data, correlated=exposed)))
-    assert abs(np.mean([each["correlation"] for each in found])) < 0.03
-    assert not any(each["sentence"] for each in found)
+    assert abs(np.mean([each.correlation for each in found])) < 0.03
+    assert not any(each.sentence for each in found)
 
 
 def test_two_outcomes_of_each_rider_tell_no_choice() -> None:
     """About the mean of two, the next metric is the last one with its sign changed."""
     data = sequence(0, 2)
     found = past_outcomes(data, latent_fit(data))
-    assert (found["correlation"], found["pairs"]) == (None, 400)
+    assert (found.correlation, found.pairs) == (None, 400)
 
 
 def test_going_out_in_harder_conditions_after_a_success_is_told() -> None:
     data = sequence(1, 20, by_outcome=2.0)
     found = past_outcomes(data, latent_fit(data))
-    assert found["correlation"] > 0.2
-    assert "last outcome" in found["sentence"]
-    assert "the same rider and site" not in found["sentence"]
+    assert found.correlation > 0.2
+    assert "last outcome" in found.sentence
+    assert "the same rider and site" not in found.sentence
     order = np.random.default_rng(0).permutation(len(data))
     assert past_outcomes(of_rows(data, order), latent_fit(data)) == found
 
@@ -104,8 +105,8 @@ def test_outcomes_at_one_instant_have_no_order() -> None:
     assert data.observed_at is not None
     together = observations(data.rider, data.metric, data.outcome, observed_at=data.observed_at // (20 * HOUR))
     found = past_outcomes(together, latent_fit(data))
-    assert (found["correlation"], found["pairs"], found["simultaneous_share"]) == (None, 0, 1.0)
-    assert "cannot be seen" in found["sentence"]
+    assert (found.correlation, found.pairs, found.simultaneous_share) == (None, 0, 1.0)
+    assert "cannot be seen" in found.sentence
 
 
 def test_without_times_only_the_limit_is_told() -> None:
@@ -114,8 +115,9 @@ def test_without_times_only_the_limit_is_told() -> None:
     for time in (None, np.full(len(data), NO_TIME)):
         untimed = observations(data.rider, data.metric, data.outcome, observed_at=time)
         found = past_outcomes(untimed, latent)
-        assert found.pop("limit") == exposure.LIMIT
-        assert found == {"correlation": None, "pairs": 0, "simultaneous_share": None, "sentence": None}
+        assert found == PastOutcomes(
+            limit=exposure.LIMIT, correlation=None, pairs=0, simultaneous_share=None, sentence=None
+        )
 
 
 def test_a_part_of_the_riders_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,8 +126,8 @@ def test_a_part_of_the_riders_is_enough(monkeypatch: pytest.MonkeyPatch) -> None
     whole = past_outcomes(data, latent)
     monkeypatch.setattr(exposure, "_MOST_ROWS", 4_000)
     part = past_outcomes(data, latent)
-    assert part["pairs"] == 200 * 19
-    assert part["correlation"] == pytest.approx(whole["correlation"], abs=0.05)
+    assert part.pairs == 200 * 19
+    assert part.correlation == pytest.approx(whole.correlation, abs=0.05)
 
 
 def by_skill(seed: int) -> Observations:
@@ -139,23 +141,23 @@ def by_skill(seed: int) -> Observations:
 def test_the_difference_of_the_two_curves_is_told_with_its_place() -> None:
     """Where the strong go, those who go out do better than the population; where the weak go, worse."""
     estimate = fit(by_skill(0))
-    found = estimate.diagnostics["marginal"]
-    assert found["largest_difference"] == abs(found["signed_difference"])
-    assert found["signed_difference"] < -0.1
-    assert found["at_metric"] < 13
-    assert 0 < abs(found["mean_difference"]) < found["mean_absolute_difference"] < found["largest_difference"]
-    assert "over riders" in found["compares"]
-    assert "over outcomes" in found["compares"]
-    sentence = estimate.diagnostics["exposure"]["sentence"]
-    assert f"{found['signed_difference']:+.2f} at {found['at_metric']:.4g}" in sentence
+    found = estimate.diagnostics.marginal
+    assert found.largest_difference == abs(found.signed_difference)
+    assert found.signed_difference < -0.1
+    assert found.at_metric < 13
+    assert 0 < abs(found.mean_difference) < found.mean_absolute_difference < found.largest_difference
+    assert "over riders" in found.compares
+    assert "over outcomes" in found.compares
+    sentence = estimate.diagnostics.exposure.sentence
+    assert f"{found.signed_difference:+.2f} at {found.at_metric:.4g}" in sentence
     assert "use --exposure correlated" in sentence
     curve = estimate.curves[0]
-    at = np.interp(found["at_metric"], curve.metric, curve.suitability)
-    assert 0 < at + found["signed_difference"] < 1
+    at = np.interp(found.at_metric, curve.metric, curve.suitability)
+    assert 0 < at + found.signed_difference < 1
 
 
 def test_a_fit_with_correlated_exposure_is_not_told_to_use_it() -> None:
     estimate = fit(by_skill(0), FitConfig(exposure="correlated"))
-    sentence = estimate.diagnostics["exposure"]["sentence"]
+    sentence = estimate.diagnostics.exposure.sentence
     assert "use --exposure" not in sentence
     assert "stayed away" in sentence

@@ -12,6 +12,7 @@ from isuit.estimator.diagnostics.minimum import least_difficulty
 from isuit.estimator.fit import FitConfig
 from isuit.estimator.likelihood.latent import LatentFit
 from isuit.estimator.likelihood.solver import split
+from isuit.record.diagnostics import Minimum
 
 from .cohorts import latent_fit, observations, simulate
 
@@ -91,4 +92,4 @@ def test_least_difficulty_is_undefined_without_a_minimum(shape: str) -> None:
     found = latent_fit(
         observations(rider, metric, simulate(generator, rider, generator.standard_normal(100), difficulty))
     )
-    assert least_difficulty(found).as_json() == {"location": None, "lower": None, "upper": None}
+    assert least_difficulty(found) == Minimum(location=None, lower=None, upper=None)

@@ -15,6 +15,7 @@ from isuit.estimator import fit
 from isuit.estimator.diagnostics import heldout, newcomers
 from isuit.estimator.diagnostics.forecasts import Forecasts
 from isuit.estimator.diagnostics.newcomers import marginals
+from isuit.record.diagnostics import Scores
 
 from .cohorts import latent_fit, observations, of_rows, parabola, simulate
 
@@ -35,11 +36,12 @@ class Caught:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.forecasts: list[Forecasts] = []
-        monkeypatch.setattr(newcomers.scores, "of_forecasts", self._score)
+        self._of_forecasts = newcomers.forecasts.of_forecasts
+        monkeypatch.setattr(newcomers.forecasts, "of_forecasts", self._score)
 
-    def _score(self, given: Forecasts) -> dict[str, Any]:
+    def _score(self, given: Forecasts) -> Scores:
         self.forecasts.append(given)
-        return {}
+        return self._of_forecasts(given)
 
 
 def test_predictions_for_new_riders_do_not_use_their_outcomes(
@@ -76,10 +78,10 @@ def test_new_sites_are_predicted_by_the_shared_curve_and_what_is_known_of_the_ri
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     data = many_sites(0)
-    found = fit(data).diagnostics["scores"]
-    assert found["new_sites"]["sites"] == 2
-    assert found["left_out"] == {}
-    assert found["new_sites"]["intervals"]["rider"]["brier_skill"][0] > 0.1
+    found = fit(data).diagnostics.scores
+    assert found.new_sites.sites == 2
+    assert found.left_out == {}
+    assert found.new_sites.intervals.rider.brier_skill[0] > 0.1
     caught = Caught(monkeypatch)
     fit(data)
     kept_back = heldout.of_new_sites(data)
@@ -110,24 +112,24 @@ def test_where_riders_choose_by_skill_the_population_is_the_wrong_forecast() -> 
     skill = generator.standard_normal(200)
     metric = np.clip(19 + 5 * skill[rider] + generator.normal(0, 6, rider.size), 3, 35)
     data = observations(rider, metric, simulate(generator, rider, skill, parabola(metric)))
-    found = fit(data).diagnostics["scores"]["new_riders"]
-    assert found["intervals"]["rider"]["brier_skill"][1] < 0
-    assert "integrated out" in found["rule"]
+    found = fit(data).diagnostics.scores.new_riders
+    assert found.intervals.rider.brier_skill[1] < 0
+    assert "integrated out" in found.rule
 
 
 def test_few_sites_are_left_out_with_the_reason(reference: Observations) -> None:
-    found = fit(replace(reference, sites=("a", "b"), site=np.arange(2400) % 2)).diagnostics["scores"]
-    assert found["new_riders"] is not None
-    assert found["new_sites"] is None
-    assert found["left_out"] == {"new_sites": "the cohort has fewer than 5 sites"}
+    found = fit(replace(reference, sites=("a", "b"), site=np.arange(2400) % 2)).diagnostics.scores
+    assert found.new_riders is not None
+    assert found.new_sites is None
+    assert found.left_out == {"new_sites": "the cohort has fewer than 5 sites"}
 
 
 def test_riders_known_from_nowhere_else_are_not_scored_at_new_sites() -> None:
     data = many_sites(2)
     home = replace(data, site=data.rider % 10)
-    found = fit(home).diagnostics["scores"]
-    assert found["new_sites"] is None
-    assert found["left_out"]["new_sites"] == "no rider at the sites kept back was seen elsewhere"
+    found = fit(home).diagnostics.scores
+    assert found.new_sites is None
+    assert found.left_out["new_sites"] == "no rider at the sites kept back was seen elsewhere"
 
 
 def test_a_refit_that_fails_fails_nothing_else(reference: Observations, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,10 +144,10 @@ def test_a_refit_that_fails_fails_nothing_else(reference: Observations, monkeypa
     monkeypatch.setattr(module, "_refit", fails)
     estimate = fit(reference)
     assert estimate.kind == "latent"
-    found = estimate.diagnostics["scores"]
-    assert found["held_out"] is not None
-    assert found["new_riders"] is None
-    assert found["left_out"]["new_riders"] == "the refit without them failed: It did not converge."
+    found = estimate.diagnostics.scores
+    assert found.held_out is not None
+    assert found.new_riders is None
+    assert found.left_out["new_riders"] == "the refit without them failed: It did not converge."
 
 
 def test_others_whose_outcomes_are_all_equal_are_left_out(reference: Observations) -> None:
@@ -155,8 +157,8 @@ def test_others_whose_outcomes_are_all_equal_are_left_out(reference: Observation
     def refit(chosen: Any, stage: str) -> newcomers.Refit:
         raise AssertionError("not to be fitted")
 
-    found = newcomers.newcomers(data, refit)
-    assert found["left_out"]["new_riders"] == "all outcomes of the others are equal"
+    found = newcomers.newcomers(data, refit, None)
+    assert found.left_out["new_riders"] == "all outcomes of the others are equal"
 
 
 def test_stages_of_their_own(reference: Observations) -> None:
@@ -199,20 +201,22 @@ def test_a_cohort_without_skill_is_a_single_curve_and_says_why_nobody_is_scored(
     assert estimate.skills is None
     assert estimate.promotion is not None
     assert estimate.promotion.shortfalls
-    found = estimate.diagnostics["scores"]
-    assert found["new_riders"] is None
-    assert found["left_out"] == dict.fromkeys(("new_riders", "new_sites"), "the fit is the single curve")
-    assert estimate.diagnostics["estimand"].startswith("Outcomes exist only for those who went out")
+    found = estimate.diagnostics.scores
+    assert found.new_riders is None
+    assert found.left_out == dict.fromkeys(("new_riders", "new_sites"), "the fit is the single curve")
+    assert estimate.diagnostics.estimand.startswith("Outcomes exist only for those who went out")
 
 
 def test_labels_change_no_score_but_by_rounding() -> None:
     data = many_sites(4)
     generator = np.random.default_rng(1)
-    own = fit(data).diagnostics["scores"]
-    other = fit(replace(data, rider=generator.permutation(90)[data.rider])).diagnostics["scores"]
-    for kind in ("held_out", "new_riders", "new_sites"):
-        assert own[kind]["outcomes"] == other[kind]["outcomes"]
+    own = fit(data).diagnostics.scores
+    other = fit(replace(data, rider=generator.permutation(90)[data.rider])).diagnostics.scores
+    for here, there in zip(
+        (own.held_out, own.new_riders, own.new_sites), (other.held_out, other.new_riders, other.new_sites), strict=True
+    ):
+        assert here.outcomes == there.outcomes
         for name in ("brier", "brier_skill", "log_score_gain"):
-            assert own[kind][name] == pytest.approx(other[kind][name], abs=1e-6)
-            interval = own[kind]["intervals"]["rider"][name]
-            assert interval == pytest.approx(other[kind]["intervals"]["rider"][name], abs=1e-6)
+            assert getattr(here, name) == pytest.approx(getattr(there, name), abs=1e-6)
+            interval = getattr(here.intervals.rider, name)
+            assert interval == pytest.approx(getattr(there.intervals.rider, name), abs=1e-6)

@@ -178,7 +178,7 @@ def test_sites_that_no_rider_links_are_named_and_have_no_difficulty() -> None:
     outcome = simulate(generator, rider, generator.standard_normal(90), parabola(metric))
     estimate = fit(observations(rider, metric, outcome, site))
     assert estimate.kind == "latent"
-    assert estimate.diagnostics["incomparable_sites"] == ["site-002"]
+    assert estimate.diagnostics.incomparable_sites == ("site-002",)
     told = {curve.site: curve for curve in estimate.curves}
     assert told["site-002"].difficulty is None
     assert told["site-002"].difficulty_se is None

@@ -17,6 +17,8 @@ from isuit.estimator.likelihood.latent import LatentFit
 from isuit.estimator.likelihood.solver import split
 from isuit.estimator.model.basis import Spline
 from isuit.estimator.model.population import Units
+from isuit.published import reading
+from isuit.record import as_json
 
 from .cohorts import latent_fit
 from .test_population import two_clienteles
@@ -28,7 +30,7 @@ def test_scores_are_the_curves(estimate: Estimate, skill: float) -> None:
     assert curve.difficulty is not None
     expected = expit(estimate.discrimination * (skill - curve.difficulty))
     # As they come back from the store, through JSON.
-    parameters = json.loads(json.dumps(estimate.parameters))
+    parameters = reading.parameters(json.dumps(as_json(estimate.parameters)))
     for metric, suitability in zip(curve.metric[::10], expected[::10], strict=True):
         value, low, high = score(parameters, float(metric), None, skill)
         assert value == pytest.approx(suitability, abs=1e-9)
@@ -74,7 +76,7 @@ def test_a_single_curve_answers_for_the_population_whatever_the_skill(reference:
 
 def test_there_is_no_way_from_a_rider_to_a_score(estimate: Estimate) -> None:
     assert list(inspect.signature(score).parameters) == ["parameters", "metric", "site", "skill"]
-    assert "rider-0" not in json.dumps(estimate.parameters)
+    assert "rider-0" not in json.dumps(as_json(estimate.parameters))
 
 
 def test_an_unknown_site_is_refused() -> None:
@@ -86,15 +88,16 @@ def test_an_unknown_site_is_refused() -> None:
 def test_records_of_joined_anchors_score_as_they_did(reference: Observations) -> None:
     """A record without a spacing is of a fit whose anchor was joined by lines."""
     points = ((3.0, 0.1), (18.0, 0.9), (35.0, 0.1))
-    parameters = json.loads(json.dumps(fit(reference, FitConfig(anchor=points)).parameters))
-    before = {key: value for key, value in parameters.items() if key != "anchor_spacing"}
-    a, coefficients = before["raw_discrimination"], np.array(before["coefficients"])
+    parameters = fit(reference, FitConfig(anchor=points)).parameters
+    recorded = {key: value for key, value in as_json(parameters).items() if key != "anchor_spacing"}
+    before = reading.parameters(json.dumps(recorded))
+    a, coefficients = before.raw_discrimination, np.array(before.coefficients)
     nodes, weights = np.polynomial.hermite_e.hermegauss(41)
     for metric in (5.0, 14.0, 18.0, 40.0):
         s = np.interp(metric, *np.array(points).T)
         f0 = brentq(lambda f, s=s: expit(a * nodes - f) @ weights / weights.sum() - s, -20, 20)
-        lower, upper = before["metric_range"]
-        spline = Spline(lower, upper, tuple(before["inner_knots"]), before["degree"], before["penalty_order"])
+        lower, upper = before.metric_range
+        spline = Spline(lower, upper, before.inner_knots, before.degree, before.penalty_order)
         smooth = spline.smooth_design(np.array([metric]))[0]
         f = coefficients[0] * smooth[0] + coefficients[1] * f0 + coefficients[2:] @ smooth[1:]
         assert logit(score(before, metric, None, 0.5)[0]) == pytest.approx(a * 0.5 - f, abs=1e-9)

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isuit.domain import NO_TIME, FloatArray, IntArray
-from isuit.estimator.diagnostics import forecasts as scores
 from isuit.estimator.diagnostics.forecasts import Forecasts, calibration, exact, held_out, of_forecasts, parts
+from isuit.record import as_json
 
 from .cohorts import observations
 
@@ -40,41 +40,41 @@ def clustered(generator: np.random.Generator, clusters: int, size: int) -> tuple
 
 def test_scores_of_three_outcomes() -> None:
     found = of_forecasts(forecasts([0.8, 0.4, 0.5], [0.5, 0.5, 0.5], [1, 0, 1], [0, 0, 1]))
-    assert found["outcomes"] == 3
-    assert found["riders"] == 2
-    assert found["brier"] == pytest.approx((0.04 + 0.16 + 0.25) / 3, abs=1e-12)
-    assert found["brier_single_curve"] == pytest.approx(0.25, abs=1e-12)
-    assert found["brier_skill"] == pytest.approx(0.4, abs=1e-12)
-    assert found["log_score"] == pytest.approx(-(np.log(0.8) + np.log(0.6) + np.log(0.5)) / 3, abs=1e-12)
-    assert found["log_score_single_curve"] == pytest.approx(np.log(2), abs=1e-12)
-    assert found["log_score_gain"] == pytest.approx(np.log(2) - found["log_score"], abs=1e-12)
+    assert found.outcomes == 3
+    assert found.riders == 2
+    assert found.brier == pytest.approx((0.04 + 0.16 + 0.25) / 3, abs=1e-12)
+    assert found.brier_single_curve == pytest.approx(0.25, abs=1e-12)
+    assert found.brier_skill == pytest.approx(0.4, abs=1e-12)
+    assert found.log_score == pytest.approx(-(np.log(0.8) + np.log(0.6) + np.log(0.5)) / 3, abs=1e-12)
+    assert found.log_score_single_curve == pytest.approx(np.log(2), abs=1e-12)
+    assert found.log_score_gain == pytest.approx(np.log(2) - found.log_score, abs=1e-12)
 
 
 def test_a_certain_and_wrong_forecast_costs_a_bounded_log_score() -> None:
     found = of_forecasts(forecasts([1.0, 0.0], [0.5, 0.5], [0, 0], [0, 1]))
-    assert found["log_score"] == pytest.approx(-np.log(1e-12) / 2, rel=1e-9)
+    assert found.log_score == pytest.approx(-np.log(1e-12) / 2, rel=1e-9)
 
 
 def test_a_baseline_without_error_gives_no_skill_and_no_nan() -> None:
     found = of_forecasts(forecasts([0.5, 0.5], [1.0, 0.0], [1, 0], [0, 1]))
-    assert found["brier_skill"] == 0.0
-    json.dumps(found, allow_nan=False)
+    assert found.brier_skill == 0.0
+    json.dumps(as_json(found), allow_nan=False)
 
 
 def test_parts_of_four_outcomes() -> None:
     """Four forecasts of two values, so two groups: no spread within."""
     found = parts(np.array([0.2, 0.2, 0.8, 0.8]), np.array([0, 1, 1, 1]))
-    assert found["reliability"] == pytest.approx(0.5 * 0.3**2 + 0.5 * 0.2**2)
-    assert found["resolution"] == pytest.approx(0.5 * 0.25**2 + 0.5 * 0.25**2)
-    assert found["uncertainty"] == pytest.approx(0.75 * 0.25)
-    assert found["within_groups"] == pytest.approx(0.0, abs=1e-12)
+    assert found.reliability == pytest.approx(0.5 * 0.3**2 + 0.5 * 0.2**2)
+    assert found.resolution == pytest.approx(0.5 * 0.25**2 + 0.5 * 0.25**2)
+    assert found.uncertainty == pytest.approx(0.75 * 0.25)
+    assert found.within_groups == pytest.approx(0.0, abs=1e-12)
 
 
 def test_equal_forecasts_are_one_group_whatever_their_outcomes() -> None:
     """Sorted by outcome within ties, they would seem badly calibrated."""
     (group,) = calibration(np.full(100, 0.3), np.arange(100) % 2)
-    assert group == {"outcomes": 100, "predicted": pytest.approx(0.3), "observed": 0.5}
-    assert parts(np.full(100, 0.3), np.arange(100) % 2)["resolution"] == 0.0
+    assert (group.outcomes, group.predicted, group.observed) == (100, pytest.approx(0.3), 0.5)
+    assert parts(np.full(100, 0.3), np.arange(100) % 2).resolution == 0.0
 
 
 @settings(max_examples=100, deadline=None)
@@ -82,7 +82,7 @@ def test_equal_forecasts_are_one_group_whatever_their_outcomes() -> None:
 def test_parts_add_up_to_the_brier_score(rows: list[tuple[float, int]]) -> None:
     predicted, outcome = np.array([p for p, _ in rows]), np.array([y for _, y in rows])
     found = parts(predicted, outcome)
-    total = found["reliability"] - found["resolution"] + found["uncertainty"] + found["within_groups"]
+    total = found.reliability - found.resolution + found.uncertainty + found.within_groups
     assert total == pytest.approx(np.mean((predicted - outcome) ** 2), abs=1e-10)
 
 
@@ -92,8 +92,8 @@ def test_parts_add_up_in_many_groups() -> None:
     outcome = (generator.random(5000) < predicted**2).astype(np.int64)
     found = parts(predicted, outcome)
     assert len(calibration(predicted, outcome)) == 10
-    assert abs(found["within_groups"]) > 1e-4
-    total = found["reliability"] - found["resolution"] + found["uncertainty"] + found["within_groups"]
+    assert abs(found.within_groups) > 1e-4
+    total = found.reliability - found.resolution + found.uncertainty + found.within_groups
     assert total == pytest.approx(np.mean((predicted - outcome) ** 2), abs=1e-11)
 
 
@@ -119,10 +119,10 @@ def test_standard_error_and_interval_against_a_bootstrap_by_hand() -> None:
         chosen = (generator.integers(0, 60, 60)[:, None] * 6 + np.arange(6)).ravel()
         drawn.append(brute_skill(p[chosen], single[chosen], y[chosen]))
     assert found.brier_skill_se == pytest.approx(np.std(drawn), rel=0.1)
-    interval = of_forecasts(given_forecasts)["intervals"]["rider"]
-    assert interval["clusters"] == 60
+    interval = of_forecasts(given_forecasts).intervals.rider
+    assert interval.clusters == 60
     width = np.diff(np.quantile(drawn, [0.025, 0.975]))[0]
-    assert interval["brier_skill"] == pytest.approx(np.quantile(drawn, [0.025, 0.975]), abs=0.1 * width)
+    assert interval.brier_skill == pytest.approx(np.quantile(drawn, [0.025, 0.975]), abs=0.1 * width)
 
 
 # Intervals
@@ -141,7 +141,7 @@ def test_intervals_cover_when_outcomes_are_clustered() -> None:
     def covered(seed: int, by_row: bool) -> bool:
         p, y, cluster = clustered(np.random.default_rng(seed), 50, 12)
         rider = np.arange(p.size) if by_row else cluster
-        low, high = of_forecasts(forecasts(p, np.full(p.size, 0.5), y, rider))["intervals"]["rider"]["brier_skill"]
+        low, high = of_forecasts(forecasts(p, np.full(p.size, 0.5), y, rider)).intervals.rider.brier_skill
         return bool(low <= expected <= high)
 
     assert 0.92 <= np.mean([covered(seed, by_row=False) for seed in range(400)]) <= 0.97
@@ -154,40 +154,41 @@ def test_shared_weather_widens_the_interval_by_day_and_site() -> None:
     day, rider = np.repeat(np.arange(40), 30), np.tile(np.arange(30), 40)
     p = np.full(day.size, 0.6)
     y = (generator.random(day.size) < np.where(generator.random(40) < 0.6, 0.95, 0.08)[day]).astype(np.int64)
-    found = of_forecasts(forecasts(p, np.full(p.size, 0.5), y, rider, time=day * DAY + rider))["intervals"]
-    assert found["day_and_site"]["clusters"] == 40
-    widths = [float(np.diff(found[by]["brier"])[0]) for by in ("rider", "day_and_site")]
+    found = of_forecasts(forecasts(p, np.full(p.size, 0.5), y, rider, time=day * DAY + rider)).intervals
+    assert found.day_and_site.clusters == 40
+    widths = [float(np.diff(getattr(found, by).brier)[0]) for by in ("rider", "day_and_site")]
     assert widths[1] > 2 * widths[0]
 
 
 def test_day_and_site_needs_a_time_for_every_outcome() -> None:
     p, y, rider = clustered(np.random.default_rng(0), 10, 5)
     time = np.arange(50) * DAY
-    assert of_forecasts(forecasts(p, p, y, rider, time=time))["intervals"]["day_and_site"]["clusters"] == 50
-    assert of_forecasts(forecasts(p, p, y, rider))["intervals"]["day_and_site"] is None
+    assert of_forecasts(forecasts(p, p, y, rider, time=time)).intervals.day_and_site.clusters == 50
+    assert of_forecasts(forecasts(p, p, y, rider)).intervals.day_and_site is None
     time[3] = NO_TIME
-    assert of_forecasts(forecasts(p, p, y, rider, time=time))["intervals"]["day_and_site"] is None
+    assert of_forecasts(forecasts(p, p, y, rider, time=time)).intervals.day_and_site is None
     # Two sites on a day are two clusters, an outcome without a site is at neither.
     sites = np.arange(50) % 3 - 1
     found = of_forecasts(forecasts(p, p, y, rider, site=sites, time=np.zeros(50)))
-    assert found["intervals"]["day_and_site"]["clusters"] == 3
+    assert found.intervals.day_and_site.clusters == 3
 
 
 def test_one_cluster_has_no_interval() -> None:
     p, y, rider = clustered(np.random.default_rng(0), 1, 5)
-    assert of_forecasts(forecasts(p, p, y, rider))["intervals"]["rider"] is None
+    assert of_forecasts(forecasts(p, p, y, rider)).intervals.rider is None
 
 
 def test_many_clusters_dealt_into_groups_give_the_same_interval(monkeypatch: pytest.MonkeyPatch) -> None:
     p, y, rider = clustered(np.random.default_rng(3), 6000, 3)
     given_forecasts = forecasts(p, np.full(p.size, 0.5), y, rider)
-    dealt = of_forecasts(given_forecasts)["intervals"]["rider"]
-    monkeypatch.setattr(scores, "MOST_CLUSTERS", 10_000)
-    whole = of_forecasts(given_forecasts)["intervals"]["rider"]
-    assert dealt["clusters"] == whole["clusters"] == 6000
+    dealt = of_forecasts(given_forecasts).intervals.rider
+    monkeypatch.setattr("isuit.estimator.diagnostics.forecasts.MOST_CLUSTERS", 10_000)
+    whole = of_forecasts(given_forecasts).intervals.rider
+    assert dealt.clusters == whole.clusters == 6000
     for name in ("brier", "brier_skill", "log_score_gain"):
-        assert np.diff(dealt[name])[0] == pytest.approx(np.diff(whole[name])[0], rel=0.1)
-        assert np.mean(dealt[name]) == pytest.approx(np.mean(whole[name]), abs=0.1 * np.diff(whole[name])[0])
+        here, there = getattr(dealt, name), getattr(whole, name)
+        assert np.diff(here)[0] == pytest.approx(np.diff(there)[0], rel=0.1)
+        assert np.mean(here) == pytest.approx(np.mean(there), abs=0.1 * np.diff(there)[0])
 
 
 # What must not matter
@@ -198,15 +199,15 @@ def test_order_of_rows_and_labels_change_no_bit() -> None:
     p, y, rider = clustered(generator, 40, 7)
     single, metric = generator.random(p.size), generator.uniform(3, 35, p.size)
     site, time = generator.integers(0, 3, p.size), generator.integers(0, 30, p.size) * DAY
-    found = json.dumps(of_forecasts(forecasts(p, single, y, rider, metric, site, time)))
+    found = json.dumps(as_json(of_forecasts(forecasts(p, single, y, rider, metric, site, time))))
     order = generator.permutation(p.size)
     columns = (p, single, y, rider, metric, site, time)
-    assert json.dumps(of_forecasts(forecasts(*(column[order] for column in columns)))) == found
+    assert json.dumps(as_json(of_forecasts(forecasts(*(column[order] for column in columns))))) == found
     relabelled = (p, single, y, generator.permutation(40)[rider], metric, np.array([2, 0, 1])[site], time)
-    assert json.dumps(of_forecasts(forecasts(*relabelled))) == found
+    assert json.dumps(as_json(of_forecasts(forecasts(*relabelled)))) == found
     one = forecasts(*columns)
     other = replace(one, latent=1 - one.latent)
-    assert json.dumps(of_forecasts(other)) != found
+    assert json.dumps(as_json(of_forecasts(other))) != found
 
 
 def test_exact_sums_do_not_depend_on_their_order() -> None:

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from release_lab import FIRST, RECENT, SECOND, Lab, Mutant, Row, draw
 
-from isuit.release.format import ReleaseMetadata
+from isuit.published import ReleaseMetadata
 
 SCREENING, RELEASE, CARRYING = (f"isuit.release.{name}" for name in ("screening", "making", "carrying"))
 # Two sites of one cell of resolution 7, and others far away.
@@ -446,7 +446,7 @@ class TestSideChannels:
         line = ReleaseMetadata.line
         if what == "clock":
             mutant(
-                "isuit.release.format.ReleaseMetadata.line",
+                "isuit.published.ReleaseMetadata.line",
                 lambda self: line(self.model_copy(update={"citation": datetime.now().isoformat()})),
             )
         else:
@@ -462,7 +462,7 @@ class TestSideChannels:
 
             mutant(made, remembered)
             mutant(
-                "isuit.release.format.ReleaseMetadata.line",
+                "isuit.published.ReleaseMetadata.line",
                 lambda self: line(self.model_copy(update={"citation": seen[0]})),
             )
         assert self.leaks(lab)
@@ -529,7 +529,7 @@ class TestTotals:
         def with_total(self: Any) -> str:
             return line(self.model_copy(update={"rows": 27}))
 
-        mutant("isuit.release.format.ReleaseMetadata.line", with_total)
+        mutant("isuit.published.ReleaseMetadata.line", with_total)
         assert self.leaks(lab)
 
 

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from isuit.pages import data_of
+from isuit.published import ReleaseMetadata, ReleaseRow
 from isuit.release.files import check_file, files
-from isuit.release.format import ReleaseMetadata, ReleaseRow, rows_digest
+from isuit.release.format import rows_digest
 
 CELL = "87386d2eaffffff"
 

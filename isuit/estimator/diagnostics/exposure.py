@@ -7,13 +7,14 @@ two differ where stronger riders choose other conditions.
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from isuit import columns
 from isuit.domain import NO_TIME, Exposure, FloatArray, Observations
+from isuit.record.diagnostics import ExposureReport, MarginalComparison, PastOutcomes
 
 from ..likelihood.latent import LatentFit
 from ..likelihood.single_curve import SingleCurve
@@ -51,7 +52,7 @@ def marginal_tolerance(riders: int) -> float:
     return max(MARGINAL_TOLERANCE, MARGINAL_SAMPLING / float(np.sqrt(riders)))
 
 
-def compared(counts: Counts, space: CurveSpace, single: SingleCurve, latent: LatentFit) -> dict[str, Any]:
+def compared(counts: Counts, space: CurveSpace, single: SingleCurve, latent: LatentFit) -> MarginalComparison:
     """The curve among those who go out minus the population's, over the central 95 % of outcomes."""
     order = np.argsort(counts.item_metric, kind="stable")
     below = np.cumsum(counts.item_trials[order])
@@ -62,30 +63,30 @@ def compared(counts: Counts, space: CurveSpace, single: SingleCurve, latent: Lat
     difference = own - latent.marginal(metric)
     at = int(np.argmax(np.abs(difference)))
     largest, tolerance = abs(float(difference[at])), marginal_tolerance(counts.riders)
-    return {
-        "matches": largest <= tolerance,
-        "largest_difference": largest,
-        "tolerance": tolerance,
-        "at_metric": float(metric[at]),
-        "signed_difference": float(difference[at]),
-        "mean_difference": float(difference.mean()),
-        "mean_absolute_difference": float(np.abs(difference).mean()),
-        "average": "riders",
-        "compares": COMPARED,
-    }
+    return MarginalComparison(
+        matches=largest <= tolerance,
+        largest_difference=largest,
+        tolerance=tolerance,
+        at_metric=float(metric[at]),
+        signed_difference=float(difference[at]),
+        mean_difference=float(difference.mean()),
+        mean_absolute_difference=float(np.abs(difference).mean()),
+        average="riders",
+        compares=COMPARED,
+    )
 
 
 def exposure(
-    data: Observations, counts: Counts, latent: LatentFit, comparison: dict[str, Any], assumed: Exposure
-) -> dict[str, Any]:
+    data: Observations, counts: Counts, latent: LatentFit, comparison: MarginalComparison, assumed: Exposure
+) -> ExposureReport:
     """Whether riders choose conditions by their skill or by their last outcome, with a sentence where it matters."""
     mean_metric = (counts.trials @ counts.item_metric) / np.maximum(counts.rider_trials, 1.0)
     correlation = _correlation(mean_metric, latent.solution.at.posterior.mean)
-    return {
-        "correlation_of_mean_metric_with_skill": correlation,
-        "sentence": _sentence(correlation, comparison, assumed),
-        "past_outcomes": past_outcomes(data, latent),
-    }
+    return ExposureReport(
+        correlation_of_mean_metric_with_skill=correlation,
+        sentence=_sentence(correlation, comparison, assumed),
+        past_outcomes=past_outcomes(data, latent),
+    )
 
 
 def _correlation(one: FloatArray, other: FloatArray) -> float | None:
@@ -94,9 +95,9 @@ def _correlation(one: FloatArray, other: FloatArray) -> float | None:
     return float(np.corrcoef(one, other)[0, 1])
 
 
-def _sentence(correlation: float | None, comparison: dict[str, Any], assumed: Exposure) -> str | None:
+def _sentence(correlation: float | None, comparison: MarginalComparison, assumed: Exposure) -> str | None:
     strong = correlation is not None and abs(correlation) >= STRONG_EXPOSURE
-    if not strong and comparison["matches"]:
+    if not strong and comparison.matches:
         return None
     how = "choose conditions by skill" if strong else "may choose conditions by skill"
     measured = "" if correlation is None else f" (correlation of mean metric with skill {correlation:+.2f})"
@@ -108,11 +109,11 @@ def _sentence(correlation: float | None, comparison: dict[str, Any], assumed: Ex
     )
     return (
         f"Riders {how}{measured}; among those who go out, suitability differs from the population's by "
-        f"{comparison['signed_difference']:+.2f} at {comparison['at_metric']:.4g}: {advice}"
+        f"{comparison.signed_difference:+.2f} at {comparison.at_metric:.4g}: {advice}"
     )
 
 
-def past_outcomes(data: Observations, latent: LatentFit) -> dict[str, Any]:
+def past_outcomes(data: Observations, latent: LatentFit) -> PastOutcomes:
     """Whether the next metric goes with the last outcome's surprise, given the last metric, within a rider at a site.
 
     The surprise is the outcome minus what the fit expected of this rider in this condition. Minus the rider's mean
@@ -126,7 +127,7 @@ def past_outcomes(data: Observations, latent: LatentFit) -> dict[str, Any]:
     the series are held: it is the partial correlation. Outcomes at one instant have no order, and are one step with
     their means.
     """
-    found = {"limit": LIMIT, "correlation": None, "pairs": 0, "simultaneous_share": None, "sentence": None}
+    found = PastOutcomes(limit=LIMIT, correlation=None, pairs=0, simultaneous_share=None, sentence=None)
     if data.observed_at is None or not bool(np.any(data.observed_at != NO_TIME)):
         return found
     data = data.rows(_sample(data) & (data.observed_at != NO_TIME))
@@ -162,12 +163,13 @@ def past_outcomes(data: Observations, latent: LatentFit) -> dict[str, Any]:
             f"{simultaneous:.1%} of outcomes share their instant with another of the same rider and site: their order "
             "is not in the data, and a choice from one to the next cannot be seen."
         )
-    return found | {
-        "correlation": correlation,
-        "pairs": int(pair.size),
-        "simultaneous_share": simultaneous,
-        "sentence": " ".join(sentences) or None,
-    }
+    return replace(
+        found,
+        correlation=correlation,
+        pairs=int(pair.size),
+        simultaneous_share=simultaneous,
+        sentence=" ".join(sentences) or None,
+    )
 
 
 def _places(first: NDArray[np.bool_]) -> FloatArray:

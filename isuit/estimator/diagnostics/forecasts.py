@@ -8,13 +8,20 @@ last bit in any order of the rows.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, stdtrit  # of the normal and of Student's distribution
 
 from isuit.domain import FloatArray, HeldOut, IntArray, Observations, Split
+from isuit.record.diagnostics import (
+    BrierParts,
+    CalibrationGroup,
+    ClusteredIntervals,
+    Intervals,
+    PartsOfBoth,
+    Scores,
+)
 
 from . import heldout
 
@@ -102,30 +109,30 @@ def held_out(forecasts: Forecasts, split: Split) -> HeldOut:
     )
 
 
-def of_forecasts(forecasts: Forecasts) -> dict[str, Any]:
-    """All scores as JSON values: figures, their intervals, and the parts of the Brier scores."""
+def of_forecasts(forecasts: Forecasts) -> Scores:
+    """All scores: figures, their intervals, and the parts of the Brier scores."""
     losses = _Losses.of(forecasts)
     figures = dict(zip(_FIGURES, _figures(losses.sums()).tolist(), strict=True))
     occasion = forecasts.occasion
-    return {
-        "outcomes": int(forecasts.outcome.size),
-        "riders": int(np.count_nonzero(np.bincount(forecasts.rider))),
+    return Scores(
+        outcomes=int(forecasts.outcome.size),
+        riders=int(np.count_nonzero(np.bincount(forecasts.rider))),
         **figures,
-        "intervals": {
-            "rider": _intervals(losses, forecasts.rider, forecasts.mark),
-            "day_and_site": None if occasion is None else _intervals(losses, occasion, forecasts.mark),
-        },
-        "parts": {
-            "latent": parts(forecasts.latent, forecasts.outcome),
-            "single_curve": parts(forecasts.single, forecasts.outcome),
-        },
-    }
+        intervals=ClusteredIntervals(
+            rider=_intervals(losses, forecasts.rider, forecasts.mark),
+            day_and_site=None if occasion is None else _intervals(losses, occasion, forecasts.mark),
+        ),
+        parts=PartsOfBoth(
+            latent=parts(forecasts.latent, forecasts.outcome),
+            single_curve=parts(forecasts.single, forecasts.outcome),
+        ),
+    )
 
 
 # Intervals
 
 
-def _intervals(losses: _Losses, cluster: IntArray, mark: NDArray[np.uint64]) -> dict[str, Any] | None:
+def _intervals(losses: _Losses, cluster: IntArray, mark: NDArray[np.uint64]) -> Intervals | None:
     """95 % intervals of all figures by percentiles of a bootstrap over whole clusters."""
     sums = _in_fixed_order(losses, cluster, mark)
     clusters = len(sums)
@@ -134,7 +141,7 @@ def _intervals(losses: _Losses, cluster: IntArray, mark: NDArray[np.uint64]) -> 
     replicates = _figures(_resampled(_dealt(sums)))
     tail = _tail(clusters)
     ends = np.quantile(replicates, [tail, 1 - tail], axis=0)
-    return {"clusters": clusters} | {name: ends[:, k].tolist() for k, name in enumerate(_FIGURES)}
+    return Intervals(clusters=clusters, **{name: tuple(ends[:, k].tolist()) for k, name in enumerate(_FIGURES)})
 
 
 def _tail(clusters: int) -> float:
@@ -211,16 +218,16 @@ class _Grouped:
         return cls(group, outcomes, mean, np.bincount(group, weights=outcome) / outcomes)
 
 
-def calibration(predicted: FloatArray, outcome: IntArray) -> list[dict[str, float]]:
+def calibration(predicted: FloatArray, outcome: IntArray) -> tuple[CalibrationGroup, ...]:
     """Predicted against observed shares of success, in ten groups of about equal size."""
     found = _Grouped.of(predicted, outcome)
-    return [
-        {"outcomes": int(n), "predicted": float(p), "observed": float(y)}
+    return tuple(
+        CalibrationGroup(outcomes=int(n), predicted=float(p), observed=float(y))
         for n, p, y in zip(found.outcomes, found.predicted, found.observed, strict=True)
-    ]
+    )
 
 
-def parts(predicted: FloatArray, outcome: IntArray) -> dict[str, float]:
+def parts(predicted: FloatArray, outcome: IntArray) -> BrierParts:
     """Murphy's parts of the Brier score in the groups of the calibration table.
 
     brier = reliability - resolution + uncertainty + within_groups; the last is what forecasts that differ inside a
@@ -230,9 +237,9 @@ def parts(predicted: FloatArray, outcome: IntArray) -> dict[str, float]:
     share = found.outcomes / outcome.size
     overall = float(outcome.mean())
     spread, surprise = predicted - found.predicted[found.group], outcome - found.observed[found.group]
-    return {
-        "reliability": float(share @ (found.predicted - found.observed) ** 2),
-        "resolution": float(share @ (found.observed - overall) ** 2),
-        "uncertainty": overall * (1 - overall),
-        "within_groups": float(exact(spread * (spread - 2 * surprise)).sum() / outcome.size),
-    }
+    return BrierParts(
+        reliability=float(share @ (found.predicted - found.observed) ** 2),
+        resolution=float(share @ (found.observed - overall) ** 2),
+        uncertainty=overall * (1 - overall),
+        within_groups=float(exact(spread * (spread - 2 * surprise)).sum() / outcome.size),
+    )

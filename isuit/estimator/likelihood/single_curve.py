@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,12 +13,9 @@ from isuit.errors import EstimationError
 from ..model import cholesky
 from ..model.design import Design
 from ..model.smoothing import choose, precisions
-from . import threads
+from . import newton, threads
 
 TOLERANCE = 1e-9  # of the gradient, in standard errors
-_ARMIJO = 1e-4  # share of the promised gain that a step must bring
-_ROUNDING = 1e-12  # relative, of a sum over outcomes
-_SHORTEST = 2.0**-60
 _MOST_CHOICES = 40  # of the smoothing: between two neighbouring values it can alternate for ever
 
 
@@ -89,23 +85,10 @@ def fit_single_curve(
         move = cholesky.solve(factor, gradient)
         if not choosing and np.sqrt(max(float(gradient @ move), 0.0)) < TOLERANCE:
             break
-        beta = _uphill(beta, move, float(gradient @ move), lambda there: log_likelihood_at(there) - penalty(there))
+        gain = float(gradient @ move)
+        beta = newton.uphill(beta, move, gain, lambda there: log_likelihood_at(there) - penalty(there))
     else:
         raise EstimationError("The single curve did not converge; check the metric for outliers.")
     log_likelihood = log_likelihood_at(beta)
     covariance = cholesky.inverse(factor)
     return SingleCurve(beta, rho, covariance, log_likelihood, log_likelihood - penalty(beta))
-
-
-def _uphill(beta: FloatArray, move: FloatArray, gain: float, height: Callable[[FloatArray], float]) -> FloatArray:
-    """Newton's step, halved until it climbs: the way to the maximum of a strictly concave function, from anywhere.
-
-    `gain` is what the slope promises. A bound on the change of log odds would not do: one outcome far out has room for
-    a change of a thousand, and steps of four would take hundreds.
-    """
-    here, length = height(beta), 1.0
-    if gain < _ROUNDING * (1.0 + abs(here)):  # too little to tell from rounding, so Newton's step is as good as exact
-        return np.asarray(beta + move)
-    while height(beta + length * move) < here + _ARMIJO * length * gain and length > _SHORTEST:
-        length /= 2
-    return np.asarray(beta + length * move)

@@ -1,52 +1,15 @@
-"""What leaves the store as JSON, as pydantic models; `python -m isuit.schemas` writes `schemas/*.json` from them."""
+"""What is said of fits and their curves: fit, fits, show, report, score, atlas, trajectory."""
 
 from __future__ import annotations
 
-from datetime import date, datetime
+from datetime import datetime
 from typing import Any, Literal
 
 from pydantic import Field
 
-from isuit.published_diagnostics import Diagnostics
-from isuit.publishing import Published
-
-__all__ = ["Diagnostics", "Published"]
-
-HASH = r"^isuit-c1:[0-9a-f]{64}$"
-FIT = r"^isuit-f1:[0-9a-f]{64}$"
-HEAD = r"^[0-9a-f]{64}$"
-
-
-class Identification(Published):
-    """Whether skill and difficulty can be told apart in the cohort."""
-
-    ok: bool
-    reading: Literal["strict", "core"]
-    shortfalls: list[str]
-    core_share: float = Field(description="Share of outcomes in the core that pruning leaves.")
-    core_riders: int
-    riders: int
-    bins: int
-
-
-class Promotion(Published):
-    """Whether skill earns its place: the likelihood-ratio test of no discrimination, and the held-out score."""
-
-    ok: bool
-    likelihood_ratio: float | None
-    p_value: float | None
-    shortfalls: list[str]
-
-
-class HeldOut(Published):
-    """Scores on outcomes that the fit did not see."""
-
-    brier_skill: float
-    brier_skill_se: float
-    brier: float
-    brier_single_curve: float
-    outcomes: int
-    split: Literal["rider", "time", "occasion"]
+from isuit.domain import GateReport, HeldOut, PromotionReport
+from isuit.published.base import FIT, HASH, HEAD, Published
+from isuit.record import Diagnostics
 
 
 class Releasable(Published):
@@ -83,8 +46,8 @@ class FitRecord(Published):
     estimator_version: str
     tool_version: str = Field(description="The version of isuit that made the fit.")
     configuration: dict[str, Any]
-    identification: Identification
-    promotion: Promotion | None
+    identification: GateReport
+    promotion: PromotionReport | None
     held_out: HeldOut | None
     skills: int = Field(description="Number of riders with a skill when the fit was recorded.")
     commitment: str | None = Field(description="Root over the salted leaves of the skills.")
@@ -115,8 +78,8 @@ class FitSummary(Published):
     activity: str
     dimension: str
     kind: Literal["latent", "single-curve"]
-    identification: Identification
-    promotion: Promotion | None
+    identification: GateReport
+    promotion: PromotionReport | None
     discrimination: float | None
     discrimination_se: float | None
     discrimination_interval: tuple[float, float] | None = Field(
@@ -164,6 +127,13 @@ class ScoreReport(Published):
     notes: list[str]
 
 
+class ScoredConditions(Published):
+    """`isuit score FIT --conditions FILE`: the scores themselves are in the file written."""
+
+    rows: int
+    out: str
+
+
 class AtlasPoint(CurvePoint):
     """A point of the in-house atlas."""
 
@@ -208,113 +178,9 @@ class Trajectory(Published):
     points: list[TrajectoryPoint]
 
 
-class Status(Published):
-    """`isuit status`."""
-
-    store_id: str
-    cohorts: int
-    outcomes: int
-    fits: int
-    riders: int
-    sites: int
-    suppressed: int
-    receipts: int
-    releases: int
-    policy: dict[str, Any]
-    tool_version: str
-    log_length: int
-    log_head: str = Field(pattern=HEAD)
-
-
-class Disagreement(Published):
-    """One thing that does not agree with the log."""
-
-    table: str
-    sentence: str
-
-
-class VerifyReport(Published):
-    """`isuit verify`."""
-
-    ok: bool
-    log_head: str = Field(pattern=HEAD)
-    log_length: int
-    known_head: str | None
-    cohorts: int
-    complete_cohorts: int
-    fits: int
-    erased_leaves: int = Field(description="Leaves whose rider was erased; each is covered by a receipt.")
-    disagreements: list[Disagreement]
-
-
-class RederiveReport(Published):
-    """`isuit rederive FIT`."""
-
-    fit_id: str = Field(pattern=FIT)
-    cohort_hash: str = Field(pattern=HASH)
-    verdict: Literal["identical", "equivalent", "erased", "diverged"]
-    largest_difference: float | None = Field(description="Null where the two cannot be compared point by point.")
-    curve_difference: float | None
-    discrimination_difference: float | None
-    skill_difference: float | None
-    tolerance: float
-    skills_compared: int
-    recorded_version: str
-    estimator_version: str
-    notes: list[str]
-
-
-class BundleManifest(Published):
-    """`manifest.json` of a bundle: each file with its SHA-256, and the head up to which the log goes."""
-
-    fit_id: str = Field(pattern=FIT)
-    cohort_hash: str = Field(pattern=HASH)
-    with_cohort: bool
-    log_head: str = Field(pattern=HEAD)
-    tool_version: str
-    made_on: date
-    files: dict[str, str]
-
-
-class BundleReport(Published):
-    """`isuit bundle FIT --out DIR`."""
-
-    fit_id: str = Field(pattern=FIT)
-    files: list[str]
-    with_cohort: bool
-    log_head: str = Field(pattern=HEAD)
-
-
 class PageWritten(Published):
     """`isuit report FIT --out FILE.html`."""
 
     fit_id: str = Field(pattern=FIT)
     cohort_hash: str = Field(pattern=HASH)
     out: str
-
-
-class Created(Published):
-    """`isuit init`."""
-
-    store_id: str
-    policy: dict[str, Any]
-    log_head: str = Field(pattern=HEAD)
-
-
-# The published schemas by file name.
-SCHEMAS: dict[str, type[Published]] = {
-    "fit": FitSummary,
-    "fit-record": FitRecord,
-    "fits": FitList,
-    "show": FitDetail,
-    "score": ScoreReport,
-    "atlas": Atlas,
-    "trajectory": Trajectory,
-    "status": Status,
-    "verify": VerifyReport,
-    "rederive": RederiveReport,
-    "bundle": BundleReport,
-    "bundle-manifest": BundleManifest,
-    "report": PageWritten,
-    "init": Created,
-}

@@ -1,34 +1,36 @@
-"""The diagnostics in a fit's record as they leave the store; docs/explanation/diagnostics.md says what each tells.
+"""The diagnostics in a fit's record; docs/explanation/diagnostics.md says what each tells.
 
-A key that an older version did not write is null.
+A field with a default of None is one that only some fits have, or that an older version did not write.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from dataclasses import dataclass, field
+from typing import Literal
 
-from pydantic import Field
+from isuit.record.values import described
 
-from isuit.publishing import Published
-
-Interval = Annotated[list[float], Field(min_length=2, max_length=2, description="The ends of a 95 % interval.")]
+Interval = tuple[float, float]  # the ends of a 95 % interval
 
 
-class OutsideCore(Published):
+@dataclass(frozen=True, kw_only=True)
+class OutsideCore:
     """Shares that the gate's core leaves out."""
 
     riders: float
     outcomes: float
 
 
-class Convergence(Published):
+@dataclass(frozen=True, kw_only=True)
+class Convergence:
     """How the fit ended."""
 
-    gradient_norm: float = Field(description="In standard errors.")
+    gradient_norm: float = field(metadata=described("In standard errors."))
     steps: int
 
 
-class Minimum(Published):
+@dataclass(frozen=True, kw_only=True)
+class Minimum:
     """The metric of least difficulty, with its 95 % interval; all null where no end can be told."""
 
     location: float | None
@@ -36,31 +38,40 @@ class Minimum(Published):
     upper: float | None
 
 
-class MarginalComparison(Published):
+@dataclass(frozen=True, kw_only=True)
+class MarginalComparison:
     """The curve with skill integrated out, an average over riders, beside the single curve, one over outcomes."""
 
     matches: bool
-    largest_difference: float = Field(description="Absolute, over the central 95 % of outcomes.")
+    largest_difference: float = field(metadata=described("Absolute, over the central 95 % of outcomes."))
     tolerance: float
-    at_metric: float | None = Field(None, description="Where the difference is largest.")
-    signed_difference: float | None = Field(None, description="There: single curve minus the population's.")
-    mean_difference: float | None = Field(None, description="Mean along the metric.")
+    at_metric: float | None = field(default=None, metadata=described("Where the difference is largest."))
+    signed_difference: float | None = field(
+        default=None, metadata=described("There: single curve minus the population's.")
+    )
+    mean_difference: float | None = field(default=None, metadata=described("Mean along the metric."))
     mean_absolute_difference: float | None = None
-    average: Literal["riders"] = Field(description="What the curve with skill integrated out is an average over.")
+    average: Literal["riders"] = field(
+        metadata=described("What the curve with skill integrated out is an average over.")
+    )
     compares: str | None = None
 
 
-class PastOutcomes(Published):
+@dataclass(frozen=True, kw_only=True)
+class PastOutcomes:
     """Whether the next metric goes with the surprise of a rider's last outcome at the same site."""
 
     limit: str
-    correlation: float | None = Field(description="Null without times.")
+    correlation: float | None = field(metadata=described("Null without times."))
     pairs: int
-    simultaneous_share: float | None = Field(description="Outcomes at an instant that the rider has another at.")
+    simultaneous_share: float | None = field(
+        metadata=described("Outcomes at an instant that the rider has another at.")
+    )
     sentence: str | None
 
 
-class ExposureReport(Published):
+@dataclass(frozen=True, kw_only=True)
+class ExposureReport:
     """Whether riders choose conditions by their skill or by their last outcome."""
 
     correlation_of_mean_metric_with_skill: float | None
@@ -68,7 +79,8 @@ class ExposureReport(Published):
     past_outcomes: PastOutcomes | None = None
 
 
-class ItemBand(Published):
+@dataclass(frozen=True, kw_only=True)
+class ItemBand:
     """Successes in a band of the metric."""
 
     lower: float
@@ -78,27 +90,33 @@ class ItemBand(Published):
     expected: float
 
 
-class ScoreTest(Published):
+@dataclass(frozen=True, kw_only=True)
+class ScoreTest:
     """A test of something that the model takes for granted."""
 
     statistic: float
     degrees_of_freedom: int
     p_value: float
-    sentence: str | None = Field(description="Where the departure is both certain and large.")
+    sentence: str | None = field(metadata=described("Where the departure is both certain and large."))
 
 
+@dataclass(frozen=True, kw_only=True)
 class DiscriminationTest(ScoreTest):
     """Whether skill tells more apart at high metrics than at low ones."""
 
-    relative_change_per_sd: float = Field(description="About how discrimination changes over one sd of the metric.")
+    relative_change_per_sd: float = field(
+        metadata=described("About how discrimination changes over one sd of the metric.")
+    )
 
 
+@dataclass(frozen=True, kw_only=True)
 class ClienteleTest(ScoreTest):
     """Whether difficulty along the metric differs between clienteles that meet at a site."""
 
     clienteles: int
 
 
+@dataclass(frozen=True, kw_only=True)
 class NormalityTest(ScoreTest):
     """Whether skill is normal among riders of a clientele: its density times 1 + asymmetry h3 + tails h4."""
 
@@ -106,7 +124,8 @@ class NormalityTest(ScoreTest):
     tails: float
 
 
-class Assumptions(Published):
+@dataclass(frozen=True, kw_only=True)
+class Assumptions:
     """Score tests; null where the cohort has too few riders, one metric or one clientele."""
 
     discrimination_by_metric: DiscriminationTest | None
@@ -114,7 +133,8 @@ class Assumptions(Published):
     normality_of_skill: NormalityTest | None
 
 
-class CalibrationGroup(Published):
+@dataclass(frozen=True, kw_only=True)
+class CalibrationGroup:
     """Held-out outcomes with forecasts of about the same size."""
 
     outcomes: int
@@ -122,7 +142,8 @@ class CalibrationGroup(Published):
     observed: float
 
 
-class Intervals(Published):
+@dataclass(frozen=True, kw_only=True)
+class Intervals:
     """95 % intervals by a bootstrap over whole clusters."""
 
     clusters: int
@@ -134,14 +155,16 @@ class Intervals(Published):
     log_score_gain: Interval
 
 
-class ClusteredIntervals(Published):
+@dataclass(frozen=True, kw_only=True)
+class ClusteredIntervals:
     """The same by two kinds of cluster; null with fewer than two clusters, or without times."""
 
     rider: Intervals | None
     day_and_site: Intervals | None
 
 
-class BrierParts(Published):
+@dataclass(frozen=True, kw_only=True)
+class BrierParts:
     """brier = reliability - resolution + uncertainty + within_groups."""
 
     reliability: float
@@ -150,53 +173,59 @@ class BrierParts(Published):
     within_groups: float
 
 
-class PartsOfBoth(Published):
+@dataclass(frozen=True, kw_only=True)
+class PartsOfBoth:
     """The parts of both forecasts' Brier scores."""
 
     latent: BrierParts
     single_curve: BrierParts
 
 
-class Scores(Published):
+@dataclass(frozen=True, kw_only=True)
+class Scores:
     """Forecasts of outcomes that were kept back; Brier and log scores are losses, smaller is better."""
 
-    rule: str | None = Field(None, description="What is kept back, or how someone unknown is predicted.")
+    rule: str | None = field(
+        default=None, metadata=described("What is kept back, or how someone unknown is predicted.")
+    )
     outcomes: int
     riders: int
-    sites: int | None = Field(None, description="Sites kept back, for new sites.")
+    sites: int | None = field(default=None, metadata=described("Sites kept back, for new sites."))
     brier: float
     brier_single_curve: float
-    brier_skill: float = Field(description="1 - brier / brier_single_curve.")
-    log_score: float = Field(description="Mean of -log(probability of what happened), natural logarithm.")
+    brier_skill: float = field(metadata=described("1 - brier / brier_single_curve."))
+    log_score: float = field(metadata=described("Mean of -log(probability of what happened), natural logarithm."))
     log_score_single_curve: float
-    log_score_gain: float = Field(description="log_score_single_curve - log_score.")
+    log_score_gain: float = field(metadata=described("log_score_single_curve - log_score."))
     intervals: ClusteredIntervals
     parts: PartsOfBoth
 
 
-class ScoresOfAll(Published):
+@dataclass(frozen=True, kw_only=True)
+class ScoresOfAll:
     """Scores on held-out outcomes of known riders, on riders and on sites that the fit never saw."""
 
     held_out: Scores | None
     new_riders: Scores | None
     new_sites: Scores | None
-    left_out: dict[Literal["new_riders", "new_sites"], str] = Field(description="Why there are none.")
+    left_out: dict[str, str] = field(metadata=described("Why there are none."))
 
 
-class Diagnostics(Published):
+@dataclass(frozen=True, kw_only=True)
+class Diagnostics:
     """What a fit says about itself. A single-curve fit has only the first few."""
 
     estimand: str | None = None
     outside_core: OutsideCore | None = None
-    log_precisions: list[float] | None = None
-    calibration: list[CalibrationGroup] | None = None
+    log_precisions: tuple[float, ...] | None = None
+    calibration: tuple[CalibrationGroup, ...] | None = None
     scores: ScoresOfAll | None = None
     convergence: Convergence | None = None
     effective_degrees_of_freedom: float | None = None
     minimum: Minimum | None = None
     marginal: MarginalComparison | None = None
-    incomparable_sites: list[str] | None = None
+    incomparable_sites: tuple[str, ...] | None = None
     exposure: ExposureReport | None = None
     marginal_reliability: float | None = None
-    item_fit: list[ItemBand] | None = None
+    item_fit: tuple[ItemBand, ...] | None = None
     assumptions: Assumptions | None = None
