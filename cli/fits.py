@@ -75,7 +75,6 @@ def fit(
     from isuit.domain import FitConfig
     from isuit.ingest import parse_mapping
     from isuit.service.fitting import fit as run
-    from isuit.service.history import show as detail
     from isuit.service.inputs import checked_label, read_anchor, read_sites
 
     config = FitConfig(
@@ -88,7 +87,7 @@ def fit(
         observed_until=observed_until.date() if observed_until else None,
     )
     with progress_bar(quiet=json) as progress:
-        summary = run(
+        fitted = run(
             store,
             cohort,
             config,
@@ -98,13 +97,13 @@ def fit(
             wait=wait,
             progress=progress,
         )
-    for sentence in summary.notes:
+    for sentence in fitted.notes:
         note(f"note: {sentence}")
     if json:
-        print_json(summary.model_dump(mode="json"))
+        print_json(fitted.summary().model_dump(mode="json"))
         return
-    _print_summary(summary)
-    _print_sketch(detail(store, summary.fit_id, wait).curves)
+    _print_summary(fitted)
+    _print_sketch(fitted.detail.curves)
 
 
 def _print_summary(summary: FitSummary) -> None:
