@@ -53,7 +53,7 @@ class EmptiedFit(Published):
 
 
 class SameName(Published):
-    """A site, activity or dimension that happens to be called like an erased rider; it stays."""
+    """A site, activity or dimension, or a word of the program, that is spelled like an erased rider; it stays."""
 
     place: str
     count: int
