@@ -56,7 +56,7 @@ GRAPH = {
     "erasure": Allowed("audit errors published store", "duckdb pyarrow rfc8785"),
     "release": Allowed(
         "audit columns domain errors estimator pages published store",
-        "duckdb h3 numpy pyarrow pydantic scipy yaml",
+        "duckdb h3 numpy pyarrow pydantic yaml",
     ),
     # The use cases, and who calls them.
     "service": Allowed(

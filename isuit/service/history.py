@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +10,9 @@ import pyarrow as pa
 
 from isuit.audit.log import log_head
 from isuit.errors import StoreError
-from isuit.published import AtlasPoint, CohortRecord, Created, CurvePoint, FitDetail, FitRecord, Status, reading
-from isuit.service.fitting import releasable
+from isuit.published import AtlasPoint, Created, FitDetail, FitRecord, Status
+from isuit.service.details import detail_of, published
 from isuit.service.stores import DEFAULT_WAIT, open_store
-from isuit.store.cohorts import find_cohort
-from isuit.store.fits import FitRecord as StoredFit
 from isuit.store.fits import atlas_rows, current_atlas, find_fit, fit_records
 from isuit.store.opening import is_store
 from isuit.store.query import first
@@ -63,17 +60,6 @@ def status(store_path: Path, wait: float = DEFAULT_WAIT) -> Status:
         )
 
 
-def published(record: StoredFit) -> FitRecord:
-    """A fit's record as it leaves the store."""
-    values = asdict(record) | {
-        "configuration": record.json("configuration"),
-        "identification": reading.identification(record.identification),
-        "promotion": reading.promotion(record.promotion),
-        "held_out": reading.held_out(record.held_out),
-    }
-    return FitRecord(**{name: values[name] for name in FitRecord.model_fields})
-
-
 def fits(store_path: Path, wait: float = DEFAULT_WAIT) -> list[FitRecord]:
     """Every fit, oldest first."""
     with open_store(store_path, wait=wait) as store:
@@ -83,16 +69,7 @@ def fits(store_path: Path, wait: float = DEFAULT_WAIT) -> list[FitRecord]:
 def show(store_path: Path, reference: str, wait: float = DEFAULT_WAIT) -> FitDetail:
     """One fit with its curves."""
     with open_store(store_path, wait=wait) as store:
-        record = find_fit(store.connection, reference)
-        cohort = find_cohort(store.connection, record.cohort_hash)
-        assert cohort is not None
-        return FitDetail(
-            fit=published(record),
-            cohort=CohortRecord(**asdict(cohort)),
-            releasable=releasable(store, record, cohort),
-            diagnostics=reading.diagnostics(record.diagnostics),
-            curves=[CurvePoint(**row) for row in atlas_rows(store.connection, record.fit_id).to_pylist()],
-        )
+        return detail_of(store.connection, find_fit(store.connection, reference))
 
 
 def curves(store_path: Path, reference: str, wait: float = DEFAULT_WAIT) -> pa.Table:
