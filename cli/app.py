@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from isuit.errors import IsuitError
+from isuit.errors import IsuitError, unexpected
 
 from . import audit, cohorts, demo, fits, releases, reports, riders
 from .output import note
@@ -85,4 +85,8 @@ def main() -> None:
     except IsuitError as error:
         note(f"isuit: {error}")
         code = error.exit_code
+    except Exception as error:
+        # Nobody's input should get here. A traceback would show values, and a value may be a rider's ID.
+        note(f"isuit: {unexpected(error)}")
+        code = IsuitError.exit_code
     sys.exit(exit_code(code, output))

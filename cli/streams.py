@@ -12,11 +12,14 @@ import io
 import os
 import sys
 import warnings
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from isuit.errors import UnfinishedWarning
 
 from .output import note
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 
 class LastingFile(io.FileIO):
@@ -24,7 +27,7 @@ class LastingFile(io.FileIO):
 
     failure: OSError | None = None
 
-    def write(self, data: bytes | bytearray | memoryview, /) -> int:
+    def write(self, data: ReadableBuffer, /) -> int:
         if self.failure is None:
             try:
                 return super().write(data)

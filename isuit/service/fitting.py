@@ -23,6 +23,7 @@ from isuit.errors import InputError, StoreBusy
 from isuit.ingest import Cohort, read_cohort
 from isuit.published import FitDetail, FitSummary
 from isuit.service.details import detail_of
+from isuit.service.inputs import sites_of
 from isuit.service.recording import record_fit
 from isuit.service.stores import DEFAULT_WAIT, open_store
 from isuit.store.fits import get_fit
@@ -61,6 +62,7 @@ def fit(
     """Fit a cohort and record the result; the same fit again is confirmed, not recorded twice."""
     from isuit import estimator
 
+    sites = sites_of(sites or {})
     opted_out, known = OptedOut(), set()
     if is_store(store_path):
         with open_store(store_path, wait=wait) as store:
@@ -75,14 +77,14 @@ def fit(
     progress("read", 0.0)
     with read_cohort(source, columns=columns, timezone=timezone, exclude=exclude, progress=progress) as cohort:
         fit_id = name_of_fit(cohort.cohort_hash, config.as_json(), estimator.ESTIMATOR_VERSION)
-        _refuse_unknown_sites(cohort, sites or {})
+        _refuse_unknown_sites(cohort, sites)
         confirmed = (fit_id,) in known
         estimate = None if confirmed else estimator.fit(cohort.observations(), config, progress)
         progress("record", 0.0)
         with open_store(store_path, write=True, wait=wait, create=True) as store:
             if OptedOut.of(store).digests - opted_out.digests:
                 raise StoreBusy("a rider opted out while this cohort was being fitted; run the command again")
-            recorded = record_fit(store, fit_id, cohort, config, estimate, sites or {})
+            recorded = record_fit(store, fit_id, cohort, config, estimate, sites)
             progress("record", 1.0)
             return _fitted(store, fit_id, cohort, recorded, guesses)
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 from isuit.audit.log import log_head
 from isuit.errors import StoreError
 from isuit.published import AtlasPoint, Created, FitDetail, FitRecord, Status
+from isuit.release.policy import policy_of
 from isuit.service.details import detail_of, published
 from isuit.service.stores import DEFAULT_WAIT, open_store
 from isuit.store.fits import atlas_rows, current_atlas, find_fit, fit_records
@@ -23,7 +24,8 @@ def init(store_path: Path, policy: Mapping[str, Any] | None = None, wait: float 
     """Make a store with its own disclosure policy."""
     if is_store(store_path):
         raise StoreError(f"there is a store at {store_path} already; its policy was fixed when it was made")
-    with open_store(store_path, write=True, wait=wait, create=True, policy=policy) as store:
+    checked = policy_of(policy or {}).model_dump()
+    with open_store(store_path, write=True, wait=wait, create=True, policy=checked) as store:
         row = first(store.connection, "SELECT store_id FROM ledger.store")
         assert row is not None
         return Created(store_id=row[0], policy=store.policy, log_head=log_head(store.connection))
