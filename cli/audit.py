@@ -29,7 +29,7 @@ def verify(
     else:
         for disagreement in report.disagreements:
             print(f"{disagreement.table}: {disagreement.sentence}")
-        print(f"{report.log_length} events, log head {report.log_head}")
+        print(f"{report.log_length} events, log head {report.log_head or 'none'}")
         print(
             f"{report.cohorts} cohorts ({report.complete_cohorts} complete), {report.fits} fits, "
             f"{report.erased_leaves} erased leaves"
@@ -101,6 +101,8 @@ def rederive(
     else:
         largest = "" if report.largest_difference is None else f", largest difference {report.largest_difference:.3g}"
         print(f"{report.verdict}{largest}")
+        for sentence in report.disagreements:
+            print(sentence)
         for sentence in report.notes:
             note(f"note: {sentence}")
     if report.verdict == "diverged":

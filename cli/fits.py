@@ -74,7 +74,6 @@ def fit(
     """Canonicalise, hash, gate and fit a cohort, and record the result."""
     from isuit.domain import FitConfig
     from isuit.service.fitting import fit as run
-    from isuit.service.history import show as detail
     from isuit.service.inputs import checked_label, parse_mapping, read_anchor, read_sites
 
     config = FitConfig(
@@ -87,7 +86,7 @@ def fit(
         observed_until=observed_until.date() if observed_until else None,
     )
     with progress_bar(quiet=json) as progress:
-        summary = run(
+        fitted = run(
             store,
             cohort,
             config,
@@ -97,13 +96,13 @@ def fit(
             wait=wait,
             progress=progress,
         )
-    for sentence in summary.notes:
+    for sentence in fitted.notes:
         note(f"note: {sentence}")
     if json:
-        print_json(summary)
+        print_json(fitted.summary())
         return
-    _print_summary(summary)
-    _print_sketch(detail(store, summary.fit_id, wait).curves)
+    _print_summary(fitted)
+    _print_sketch(fitted.detail.curves)
 
 
 def _interval(ends: tuple[float, float] | None) -> str:

@@ -139,12 +139,13 @@ def pseudonymise(
 
 
 def _read(path: Path) -> bytes:
+    from isuit.documents import read_bytes
     from isuit.errors import InputError
 
     if str(path) == "-":
         return sys.stdin.buffer.read()
     try:
-        return path.read_bytes()
+        return read_bytes(path, "the list of IDs")
     except OSError as error:
         raise InputError(f"{path} cannot be read ({error.strerror}); check the path.") from None
 

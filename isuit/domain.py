@@ -1,21 +1,23 @@
 """The things isuit speaks of, as frozen values: outcomes, configurations, estimates.
 
-Nothing here estimates or stores. `Observations` is what an estimator reads, `FitConfig` what a caller asks for,
+Nothing here estimates or stores. What a caller asks for is validated here, whoever calls: a typo from a notebook must
+not be recorded. `Observations` is what an estimator reads, `FitConfig` what a caller asks for,
 `Estimate` what comes back; the store writes an `Estimate` down and an auditor gets the same one again.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
-from datetime import date
-from typing import Any, Literal
+from datetime import date, datetime
+from math import exp, isfinite
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from isuit.columns import rider_slices
+from isuit.errors import InputError
 from isuit.record import Diagnostics, Parameters
 
 FloatArray = NDArray[np.float64]
@@ -83,6 +85,23 @@ class FitConfig:
     split: Split = "rider"
     observed_until: date | None = None  # declared end of observation, for cohorts without times
 
+    def __post_init__(self) -> None:
+        for name, kinds in WORDS.items():
+            if getattr(self, name) not in get_args(kinds):
+                raise InputError(f"{name} is one of {', '.join(get_args(kinds))}; choose one of them.")
+        for name, (least, most) in COUNTS.items():
+            count = getattr(self, name)
+            if type(count) is not int or not least <= count <= most:
+                raise InputError(f"{name} is a whole number from {least} to {most}; give one.")
+        for name in ("activity", "dimension"):
+            check_label(getattr(self, name), name)
+        if self.anchor is not None:
+            _check_anchor(self.anchor)
+        if self.observed_until is not None and (
+            not isinstance(self.observed_until, date) or isinstance(self.observed_until, datetime)
+        ):
+            raise InputError("observed_until is a day without a time of day; give a datetime.date.")
+
     def as_json(self) -> dict[str, Any]:
         """The configuration as JSON values: what the fit id is derived from and `ledger.fits` stores."""
         values = asdict(self)
@@ -91,12 +110,37 @@ class FitConfig:
         return values
 
 
+# The fields of `FitConfig` that take one of a few words, and those that count, with their limits.
+WORDS: dict[str, Any] = {"gate": GateReading, "exposure": Exposure, "split": Split}
+COUNTS = {"gate_bins": (2, 1000), "min_bins_per_rider": (1, 1000), "min_riders_per_bin": (1, 10**9)}
+
+
+def check_label(label: str, name: str) -> None:
+    """An activity or a dimension: short plain text, because it becomes part of every row of the atlas."""
+    plain = isinstance(label, str) and label == label.strip() and 0 < len(label) <= 100 and label.isprintable()
+    if not plain:
+        raise InputError(f"{name} takes a short name of at most 100 printable characters")
+
+
+def _check_anchor(anchor: tuple[tuple[float, float], ...]) -> None:
+    """An expert's curve is a function of the metric: what is recorded of it can be read back and drawn."""
+    pairs = isinstance(anchor, tuple) and all(isinstance(point, tuple) and len(point) == 2 for point in anchor)
+    if not pairs or any(type(number) is bool or not isinstance(number, (int, float)) for p in anchor for number in p):
+        raise InputError("The anchor is a tuple of points, each a pair of numbers (metric, suitability).")
+    metric = [x for x, _ in anchor]
+    finite = all(isfinite(number) for point in anchor for number in point)
+    if len(anchor) < 2 or not finite or metric != sorted(set(metric)):
+        raise InputError("The anchor needs at least two points with finite values, in increasing order of the metric.")
+    if any(not 0 <= suitability <= 1 for _, suitability in anchor):
+        raise InputError("The anchor has a suitability outside 0 to 1; an expert's suitability is between them.")
+
+
 @dataclass(frozen=True)
 class GateReport:
     """Whether skill and difficulty can be told apart; truthy when they can. Names bins and numbers, never riders."""
 
     ok: bool
-    reading: GateReading
+    reading: str  # strict or core; older versions recorded any word, which is read as it is
     shortfalls: tuple[str, ...]
     core_share: float  # share of outcomes in the core that is left after pruning
     core_riders: int
@@ -129,7 +173,7 @@ class HeldOut:
     brier: float
     brier_single_curve: float
     outcomes: int
-    split: Split
+    split: str  # rider, time or occasion; older versions recorded any word
 
 
 @dataclass(frozen=True)
@@ -167,7 +211,7 @@ def discrimination_interval(discrimination: float | None, se: float | None) -> t
     """
     if discrimination is None or se is None:
         return None
-    factor = math.exp(Z95 * se / discrimination)
+    factor = exp(Z95 * se / discrimination)
     return discrimination / factor, discrimination * factor
 
 

@@ -32,6 +32,14 @@ class StoreError(InputError):
     """The store cannot be used as it is (not a store, another version, read-only, disk full)."""
 
 
+class Unfinished(StoreError):
+    """Work that was decided could not be brought to its end: the store can be read, and not written."""
+
+
+class UnfinishedWarning(UserWarning):
+    """The same, to someone who only reads."""
+
+
 class CheckFailed(IsuitError):
     """A check came out negative."""
 
@@ -54,3 +62,14 @@ class StoreBusy(IsuitError):
     """Another process uses the store."""
 
     exit_code = 75
+
+
+def unexpected(error: Exception) -> str:
+    """A sentence for an error that nobody foresaw: its kind and place in the program, and no value."""
+    place, trace = "", error.__traceback__
+    while trace is not None:
+        file = trace.tb_frame.f_globals.get("__name__", "")
+        if file.split(".")[0] == "isuit":
+            place = f" in {file}, line {trace.tb_lineno}"
+        trace = trace.tb_next
+    return f"this is a defect of the program ({type(error).__name__}{place}); please report it with this line"

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from isuit.documents import require_regular
 from isuit.errors import InputError
 from isuit.files import whole
 
@@ -50,7 +51,7 @@ def format_in(path: Path, start: bytes) -> Format | None:
 
 
 def read_table(path: Path, text_columns: Iterable[str] = ()) -> pa.Table:
-    """A small table, whole. What names no format is read as CSV: it may be a pipe.
+    """A small table, whole. What names no format is read as CSV.
 
     In a CSV, numbers are recognised except in `text_columns`, and an empty field is null.
     """
@@ -58,22 +59,28 @@ def read_table(path: Path, text_columns: Iterable[str] = ()) -> pa.Table:
     import pyarrow.csv as pcsv
     import pyarrow.parquet as pq
 
+    require_regular(path, path.name)
     try:
         kind = format_in(path, _start(path))
         if kind == "parquet":
-            return pq.ParquetFile(path).read()
+            return _validated(pq.ParquetFile(path).read())
         if kind == "arrow":
             with pa.memory_map(str(path)) as data:
-                return _arrow_reader(data).read_all()
+                return _validated(_arrow_reader(data).read_all())
         convert = pcsv.ConvertOptions(
             strings_can_be_null=True, null_values=[""], column_types=dict.fromkeys(text_columns, pa.string())
         )
         parse = pcsv.ParseOptions(delimiter=SEPARATORS[kind or "csv"])
         with pa.input_stream(str(path), compression=_compression(path)) as text:
             return pcsv.read_csv(text, parse_options=parse, convert_options=convert)
-    except (pa.ArrowException, OSError, EOFError):
+    except (pa.ArrowException, OSError, EOFError, ValueError):
         # Arrow's own sentence may quote the file's content.
         raise InputError(f"{path.name} cannot be read as CSV, Parquet or Arrow; check its path and form") from None
+
+
+def _validated(table: pa.Table) -> pa.Table:
+    table.validate(full=True)  # offsets of a damaged file may point outside of it
+    return table
 
 
 def _compression(path: Path) -> str | None:
@@ -81,9 +88,7 @@ def _compression(path: Path) -> str | None:
 
 
 def _start(path: Path) -> bytes:
-    """A file's first bytes; none of a pipe, which gives them only once."""
-    if not path.is_file():
-        return b""
+    """A file's first bytes."""
     with path.open("rb") as file:
         return file.read(8)
 

@@ -35,12 +35,13 @@ GRAPH = {
     "errors": Allowed(),
     "record": Allowed(),
     "files": Allowed("errors"),
-    "tables": Allowed("errors files", "pyarrow"),
+    "documents": Allowed("errors", "pyarrow yaml"),
+    "tables": Allowed("documents errors files", "pyarrow"),
     "columns": Allowed("errors", "numpy"),
     "canonical": Allowed("errors", "numpy pyarrow"),
-    "domain": Allowed("columns record", "numpy"),
+    "domain": Allowed("columns errors record", "numpy"),
     "published": Allowed("domain errors record", "pydantic"),
-    "pages": Allowed("errors files", "plotly"),
+    "pages": Allowed("documents errors files", "plotly"),
     # Arrays in, estimates out.
     "estimator.model": Allowed("columns domain", "numpy scipy", pure=True),
     "estimator.likelihood": Allowed("columns domain errors estimator.model", "numpy scipy threadpoolctl", pure=True),
@@ -49,24 +50,24 @@ GRAPH = {
     ),
     "estimator": Allowed(f"columns domain errors record {ROOMS}", "numpy scipy", pure=True),
     # Files in, cohorts out.
-    "ingest": Allowed("canonical columns domain errors files tables", "duckdb numpy pyarrow"),
+    "ingest": Allowed("canonical columns documents domain errors files tables", "duckdb numpy pyarrow"),
     # Where rows live, and what is done with them.
-    "store": Allowed("canonical domain errors", "duckdb pyarrow rfc8785"),
-    "audit": Allowed("canonical domain errors files store", "duckdb numpy pyarrow rfc8785"),
+    "store": Allowed("canonical documents domain errors", "duckdb pyarrow rfc8785"),
+    "audit": Allowed("canonical documents domain errors files published store", "duckdb numpy pyarrow rfc8785"),
     "erasure": Allowed("audit errors published store", "duckdb pyarrow rfc8785"),
     "release": Allowed(
-        "audit columns domain errors estimator pages published store",
-        "duckdb h3 numpy pyarrow pydantic scipy yaml",
+        "audit columns documents domain errors estimator pages published store",
+        "duckdb h3 numpy pyarrow pydantic",
     ),
     # The use cases, and who calls them.
     "service": Allowed(
-        "audit canonical domain erasure errors estimator files ingest pages published record release store tables",
-        "duckdb matplotlib numpy pyarrow rfc8785 yaml",
+        "audit canonical documents domain erasure errors estimator files ingest pages published record release store tables",
+        "duckdb matplotlib numpy pyarrow rfc8785",
     ),
     "experiment": Allowed(
         "domain errors estimator estimator.likelihood files tables", "matplotlib numpy pyarrow scipy"
     ),
-    "cli": Allowed("domain errors experiment published record service", "rich typer"),
+    "cli": Allowed("documents domain errors experiment published record service", "_typeshed rich typer"),
     "schemas": Allowed("published"),
     "isuit": Allowed("service"),  # isuit/__init__.py: isuit.open
 }

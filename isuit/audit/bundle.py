@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
+import re
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -21,13 +22,20 @@ import pyarrow as pa
 
 from isuit.audit.digests import rows_digest
 from isuit.audit.log import GENESIS, Event, instant
+from isuit.documents import finite, from_json, from_json_lines, read_bytes, read_text, require_regular
+from isuit.documents.records import record_of
+from isuit.documents.tables import csv_rows
 from isuit.errors import InputError
 from isuit.files import whole_directory
+from isuit.published import FIT, HASH
 from isuit.store.fits import FitRecord, insert_atlas, insert_fit
 from isuit.store.migrations import tables
 from isuit.store.paths import DIRECTORY_MODE
 
 COLUMNS = ("site", "metric", "difficulty", "difficulty_se", "suitability")
+FILES = {"README.md", "atlas.csv", "cohort.tsv", "fit.json", "log.jsonl"}
+LARGEST_LOG = 256 << 20  # bytes; an event takes about 500
+VERSION = r"^[0-9A-Za-z.+_-]{1,40}$"
 README = """\
 # One fit of an isuit store
 
@@ -100,20 +108,26 @@ def _write_atlas(path: Path, atlas: pa.Table) -> None:
 
 
 def read_bundle(directory: Path) -> Bundle:
-    """Read a bundle and check it: files, chain, and the record and curves against the log."""
+    """Read a bundle and check it: files, chain, and the record and curves against the log.
+
+    It comes from elsewhere: anything in it may have been made to mislead, to hang or to fill memory.
+    """
     try:
-        manifest = json.loads((directory / "manifest.json").read_text())
+        manifest = from_json(read_bytes(directory / "manifest.json", "manifest.json"), "manifest.json")
+        if manifest["files"].keys() - FILES:
+            raise InputError("the bundle's manifest names files that no bundle has; ask for it again")
         wrong = [name for name, digest in manifest["files"].items() if _sha256(directory / name) != digest]
         if wrong:
             raise InputError(f"the bundle is damaged: {', '.join(sorted(wrong))} is not what its manifest says")
         record = _read_record(directory / "fit.json")
         atlas = _read_atlas(directory / "atlas.csv")
-        events = [json.loads(line) for line in (directory / "log.jsonl").read_text().splitlines()]
-        _check(record, atlas, [_event(event) for event in events], manifest["log_head"])
-    except (OSError, KeyError, TypeError, ValueError) as error:
+        lines = from_json_lines(read_bytes(directory / "log.jsonl", "log.jsonl", LARGEST_LOG), "log.jsonl")
+        head = str(manifest["log_head"])
+        _check(record, atlas, [_event(event) for event in lines], head)
+        cohort = directory / "cohort.tsv"
+        return Bundle(record, atlas, cohort if cohort.exists() else None, head)
+    except (OSError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError, duckdb.Error) as error:
         raise InputError(f"{directory} is not a whole bundle ({type(error).__name__}); ask for it again") from None
-    cohort = directory / "cohort.tsv"
-    return Bundle(record, atlas, cohort if cohort.exists() else None, manifest["log_head"])
 
 
 def _check(record: FitRecord, atlas: pa.Table, events: list[Event], head: str) -> None:
@@ -139,14 +153,9 @@ def _check(record: FitRecord, atlas: pa.Table, events: list[Event], head: str) -
 
 
 def _event(values: dict[str, Any]) -> Event:
-    return Event(
-        sequence=values["sequence"],
-        at=_time(values["at"]),
-        kind=values["kind"],
-        payload=json.dumps(values["payload"]),
-        previous=values["previous"],
-        head=values["head"],
-    )
+    event = {name: values[name] for name in ("sequence", "kind", "previous", "head")}
+    payload = json.dumps(values["payload"]) if isinstance(values["payload"], dict) else None
+    return record_of(Event, event | {"at": _time(values["at"]), "payload": payload})
 
 
 def _time(text: str) -> datetime:
@@ -154,19 +163,31 @@ def _time(text: str) -> datetime:
 
 
 def _read_record(path: Path) -> FitRecord:
-    values = json.loads(path.read_text())
-    return FitRecord(**(values | {"recorded_at": _time(values["recorded_at"])}))
+    values = from_json(read_bytes(path, path.name), path.name)
+    values["recorded_at"] = _time(values["recorded_at"])
+    record = record_of(FitRecord, values)
+    for text, form in (
+        (record.fit_id, FIT),
+        (record.cohort_hash, HASH),
+        (record.estimator_version, VERSION),
+        (record.tool_version, VERSION),
+    ):
+        if re.fullmatch(form, text) is None:  # these are printed, so they are nothing else
+            raise ValueError("an identifier is none")
+    return record
 
 
 def _read_atlas(path: Path) -> pa.Table:
-    with path.open(newline="") as file:
-        found = list(csv.DictReader(file))
-    columns = {"site": pa.array([row["site"] or None for row in found], pa.string())}
-    for name in COLUMNS[1:]:
-        columns[name] = pa.array([float(row[name]) if row[name] else None for row in found], pa.float64())
+    lines = csv_rows(read_text(path, path.name), path.name)
+    if not lines or tuple(lines[0]) != COLUMNS or any(len(line) != len(COLUMNS) for line in lines):
+        raise ValueError("a line has not the fields of the header")
+    columns = {"site": pa.array([line[0] or None for line in lines[1:]], pa.string())}
+    for place, name in enumerate(COLUMNS[1:], start=1):
+        columns[name] = pa.array([finite(line[place]) if line[place] else None for line in lines[1:]], pa.float64())
     return pa.table(columns)
 
 
 def _sha256(path: Path) -> str:
+    require_regular(path, path.name)
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

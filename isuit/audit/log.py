@@ -11,7 +11,7 @@ beside hashes, counts and names that the program itself chose. It never holds a 
 
 from __future__ import annotations
 
-import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -21,10 +21,13 @@ import duckdb
 import rfc8785
 
 from isuit.audit.digests import rows_digest, table_digest, tagged
+from isuit.documents import from_json
+from isuit.errors import StoreError
 from isuit.store.query import first
 from isuit.store.query import rows as all_rows
 
 EVENT_TAG = "isuit/log-event/1"
+EVENT = "an event of the log"  # how a refusal calls it
 GENESIS = "0" * 64  # the head of an empty log
 
 
@@ -41,18 +44,18 @@ class Event:
 
     @property
     def content(self) -> dict[str, Any]:
-        return dict(json.loads(self.payload))
+        return dict(from_json(self.payload, EVENT))
 
     def computed_head(self) -> str:
         """The head that follows from what the event says."""
-        return event_head(self.sequence, self.at, self.kind, json.loads(self.payload), self.previous)
+        return event_head(self.sequence, self.at, self.kind, from_json(self.payload, EVENT), self.previous)
 
     def as_json(self) -> dict[str, Any]:
         return {
             "sequence": self.sequence,
             "at": instant(self.at),
             "kind": self.kind,
-            "payload": json.loads(self.payload),
+            "payload": from_json(self.payload, EVENT),
             "previous": self.previous,
             "head": self.head,
         }
@@ -111,4 +114,13 @@ def read_log(connection: duckdb.DuckDBPyConnection) -> list[Event]:
 def log_head(connection: duckdb.DuckDBPyConnection) -> str:
     """The head of the log: what an auditor writes down."""
     row = first(connection, "SELECT head FROM ledger.log ORDER BY sequence DESC LIMIT 1")
-    return str(row[0]) if row else GENESIS
+    if row is None:
+        return GENESIS
+    if not is_head(row[0]):
+        raise StoreError("the last event of the store's log has no head, so it was changed; run `isuit verify`")
+    return str(row[0])
+
+
+def is_head(value: object) -> bool:
+    """Whether a value has the form of a head."""
+    return isinstance(value, str) and re.fullmatch(r"[0-9a-f]{64}", value) is not None

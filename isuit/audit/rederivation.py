@@ -1,93 +1,189 @@
-"""`isuit rederive`: fit again from the same outcomes and compare with what was recorded.
+"""`isuit rederive`: fit again from the same outcomes and compare with every number that was recorded.
 
-identical    the same result digest, and no skill differs by more than the digest's quantum
-equivalent   not the same digest, but nothing differs by more than `TOLERANCE`
-erased       rows are gone: the remainder is one that was committed to, and its refit shows how far the curve moves
-diverged     anything else: the recorded numbers do not follow from these outcomes
+identical    refit and record have the same result digest, no stored number differs by more than the digest's quantum,
+             and record, curves and skills are the ones that the log speaks of
+equivalent   the same, but for differences up to `TOLERANCE`: another processor's last bits
+erased       rows are gone: the remainder is one that was committed to, and its refit shows how far the curve moves;
+             record, curves and the skills still held are the ones that the log speaks of
+diverged     anything else, and every part that disagrees is named
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from datetime import date
-from typing import Literal
+from typing import Any, Literal, get_args
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from isuit.audit.results import QUANTUM, TOLERANCE, largest_difference, result_digest
-from isuit.domain import Estimate, FitConfig, FloatArray
+from isuit.audit import subjects
+from isuit.audit.digests import rows_digest
+from isuit.audit.log import read_log
+from isuit.audit.results import QUANTUM, TOLERANCE, largest_difference, number_difference, result_digest
+from isuit.audit.verification import Expected, Verification
+from isuit.domain import WORDS, Estimate, FitConfig, FloatArray
 from isuit.errors import InputError
 from isuit.store.fits import FitRecord, curve_rows, skill_table
 
 Verdict = Literal["identical", "equivalent", "erased", "diverged"]
+# Where each part of a result is stored.
+PLACES = {
+    "curves": "atlas.difficulty",
+    "discrimination": "ledger.fits",
+    "log-likelihood": "ledger.fits",
+    "gates": "ledger.fits",
+    "held-out scores": "ledger.fits",
+    "parameters": "ledger.fits",
+    "diagnostics": "ledger.fits",
+    "skills": "personal.skills",
+}
+# What estimators did with a word that they did not know.
+TAKEN_FOR = {"gate": "core", "exposure": "independent", "split": "occasion"}
 
 
 @dataclass(frozen=True)
 class Rederivation:
-    """How a refit compares with the record; differences are absolute, None where nothing can be compared."""
+    """How a refit compares with the record: the largest difference of each part, infinite where one has more numbers.
+
+    `disagreements` says in sentences what makes a verdict `diverged`.
+    """
 
     verdict: Verdict
-    curve: float | None = None
-    discrimination: float | None = None
-    skill: float | None = None
+    differences: dict[str, float] = field(default_factory=dict)
     skills_compared: int = 0
+    disagreements: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+
+    def difference(self, part: str) -> float | None:
+        """Of one part; None where nothing can be compared."""
+        found = self.differences.get(part, math.inf)
+        return found if math.isfinite(found) else None
 
     @property
     def largest(self) -> float | None:
-        known = [value for value in (self.curve, self.discrimination, self.skill) if value is not None]
-        return max(known) if known and all(math.isfinite(value) for value in known) else None
+        largest = max(self.differences.values(), default=math.inf)
+        return largest if math.isfinite(largest) else None
 
 
 def recorded_config(record: FitRecord) -> FitConfig:
-    """The configuration a fit was made with."""
-    values = record.json("configuration")
-    if values.keys() - {option.name for option in fields(FitConfig)}:
-        raise InputError(
-            f"this fit was made by isuit {record.tool_version} with an option that this version does not have; "
-            "rederive it with that version"
-        )
-    if values["anchor"] is not None:
-        values["anchor"] = tuple((x, suitability) for x, suitability in values["anchor"])
-    if values["observed_until"] is not None:
-        values["observed_until"] = date.fromisoformat(values["observed_until"])
-    return FitConfig(**values)
+    """The configuration a fit was made with.
+
+    Earlier versions recorded any word for gate, exposure and split, and a time for a day; a word that they did not
+    know is read here as they took it.
+    """
+    try:
+        values = record.json("configuration")
+        unknown = values.keys() - {option.name for option in fields(FitConfig)}
+        for name, kinds in WORDS.items():
+            if values[name] not in get_args(kinds):
+                values[name] = TAKEN_FOR[name]
+        if values["anchor"] is not None:
+            values["anchor"] = tuple((x, suitability) for x, suitability in values["anchor"])
+        if values["observed_until"] is not None:
+            values["observed_until"] = date.fromisoformat(values["observed_until"][:10])
+        if not unknown:
+            return FitConfig(**values)
+    except (LookupError, TypeError, ValueError, AttributeError):
+        raise InputError("the configuration that is recorded with this fit is none; `isuit verify` says more") from None
+    raise InputError(
+        f"this fit was made by isuit {record.tool_version} with an option that this version does not have; "
+        "rederive it with that version"
+    )
+
+
+def check_stored(connection: duckdb.DuckDBPyConnection, record: FitRecord) -> list[str]:
+    """Whether record, curves and skills of a fit are, to the bit, the ones that the log speaks of; what disagrees."""
+    found = Verification()
+    with found.checking("ledger.log"):
+        expected = Expected.from_events(read_log(connection), found)
+        for table in ("ledger.fits", "atlas.difficulty"):
+            digest = rows_digest(connection, table, [record.fit_id])[record.fit_id]
+            if digest != expected.rows.get(table, {}).get(record.fit_id):
+                found.disagree(table, f"what {table} holds of this fit is not what was logged")
+    with found.checking("personal.skills"):
+        erased = subjects.erased_leaves(connection).get(record.fit_id, [])
+        subjects.check_fit(connection, record, erased, found)
+    return [sentence for _, sentence in found.disagreements]
 
 
 def compare(
-    record: FitRecord, atlas: pa.Table, skills: pa.Table | None, estimate: Estimate, *, erased: bool
+    record: FitRecord,
+    atlas: pa.Table,
+    skills: pa.Table | None,
+    estimate: Estimate,
+    *,
+    erased: bool,
+    disagreements: list[str],
 ) -> Rederivation:
-    """The recorded result against a new estimate; `skills` are those still held, None where none are at hand."""
+    """The recorded result against a new estimate.
+
+    `skills` are those still held, None where none are at hand; `disagreements` what `check_stored` found before.
+    """
     again = curve_rows(estimate)
-    curve = _moved(atlas, again) if erased else _curve_difference(atlas, again)
-    discrimination = _difference(record.discrimination, estimate.discrimination)
-    skill, compared = _skill_difference(skills, estimate)
+    differences, compared = {}, 0
+    if skills is not None and skills.num_rows:
+        differences["skills"], compared = _skill_difference(skills, estimate, erased=erased)
     if erased:
-        return Rederivation("erased", curve, discrimination, skill, compared)
+        # Other rows give other numbers: how far they are apart is told, and is no disagreement.
+        differences["curves"] = _moved(atlas, again)
+        differences["discrimination"] = number_difference(record.discrimination, estimate.discrimination)
+        return Rederivation("diverged" if disagreements else "erased", differences, compared, disagreements)
+    differences["curves"] = _curve_difference(atlas, again)
+    differences |= _record_differences(record, estimate)
+    named = list(disagreements)
+    if estimate.kind != record.kind:
+        named.append("ledger.fits: the kind is not the one that was fitted again")
+    for part, difference in differences.items():
+        if difference > TOLERANCE:
+            how = f"by {difference:.3g}" if math.isfinite(difference) else "in their number"
+            named.append(f"{PLACES[part]}: the stored {part} differ from those fitted again {how}")
     digest = result_digest(estimate.kind, estimate.discrimination, estimate.discrimination_se, again)
-    known = [value for value in (curve, discrimination, skill) if value is not None]
-    verdict: Verdict = "diverged"
-    if digest == record.result_digest and (skill or 0.0) <= QUANTUM:
+    verdict: Verdict = "equivalent"
+    if named:
+        verdict = "diverged"
+    elif digest == record.result_digest and max(differences.values()) <= QUANTUM:
         verdict = "identical"
-    elif estimate.kind == record.kind and known and max(known) <= TOLERANCE:
-        verdict = "equivalent"
-    return Rederivation(verdict, curve, discrimination, skill, compared)
+    return Rederivation(verdict, differences, compared, named)
 
 
-def _curve_difference(before: pa.Table, after: pa.Table) -> float | None:
+def _record_differences(record: FitRecord, estimate: Estimate) -> dict[str, float]:
+    """What `ledger.fits` holds against the new estimate, by part."""
+    gates = (asdict(estimate.identification), asdict(estimate.promotion) if estimate.promotion else None)
+    pairs: dict[str, tuple[Any, Any]] = {
+        "discrimination": (
+            (record.discrimination, record.discrimination_se),
+            (estimate.discrimination, estimate.discrimination_se),
+        ),
+        "log-likelihood": (record.log_likelihood, estimate.log_likelihood),
+        "gates": ((record.json("identification"), record.json("promotion")), gates),
+        "held-out scores": (record.json("held_out"), asdict(estimate.held_out) if estimate.held_out else None),
+        "parameters": (record.json("parameters"), estimate.parameters),
+        "diagnostics": (_told(record.json("diagnostics")), _told(estimate.diagnostics)),
+    }
+    return {part: number_difference(before, after) for part, (before, after) in pairs.items()}
+
+
+def _told(diagnostics: Any) -> Any:
+    """Without the way to the maximum: on another processor it can take a step more to the same place."""
+    if not isinstance(diagnostics, dict):
+        return diagnostics
+    return {name: value for name, value in diagnostics.items() if name != "convergence"}
+
+
+def _curve_difference(before: pa.Table, after: pa.Table) -> float:
     """The largest difference of difficulty, its standard error or suitability, where both have the same points."""
     if before.num_rows != after.num_rows or before.column("site").to_pylist() != after.column("site").to_pylist():
-        return None
+        return math.inf
     if largest_difference(before, after, ("metric",)) > 1e-6 * _scale(before):
-        return None
-    difference = largest_difference(before, after, ("difficulty", "difficulty_se", "suitability"))
-    return difference if math.isfinite(difference) else None
+        return math.inf
+    return largest_difference(before, after, ("difficulty", "difficulty_se", "suitability"))
 
 
-def _moved(before: pa.Table, after: pa.Table) -> float | None:
+def _moved(before: pa.Table, after: pa.Table) -> float:
     """How far a curve moved, where the riders who are left also rode: the grid may differ, so it is interpolated."""
     largest: list[float] = []
     for site in {*before.column("site").to_pylist()} & {*after.column("site").to_pylist()}:
@@ -97,7 +193,7 @@ def _moved(before: pa.Table, after: pa.Table) -> float | None:
             change = np.abs(left[column] - np.interp(left["metric"], right["metric"], right[column]))[inside]
             if np.isfinite(change).any():
                 largest.append(float(np.nanmax(change)))
-    return max(largest, default=None)
+    return max(largest, default=math.inf)
 
 
 def _at_site(atlas: pa.Table, site: str | None) -> dict[str, FloatArray]:
@@ -114,20 +210,17 @@ def _scale(atlas: pa.Table) -> float:
     return float(abs(metric).max(initial=1.0))
 
 
-def _difference(before: float | None, after: float | None) -> float | None:
-    return None if before is None or after is None else abs(before - after)
+def _skill_difference(skills: pa.Table, estimate: Estimate, *, erased: bool) -> tuple[float, int]:
+    """Every number of the skills still held, and of how many riders; an erased rider's skill is gone, no difference.
 
-
-def _skill_difference(skills: pa.Table | None, estimate: Estimate) -> tuple[float | None, int]:
-    """Riders whom both have; the recorded skill of an erased rider is gone, and that is no difference."""
-    if skills is None or estimate.skills is None or not skills.num_rows:
-        return None, 0
-    columns = ["rider", "skill_mean", "skill_sd"]
-    left = skills.select(columns).sort_by("rider")
-    right = skill_table(estimate.skills).select(columns).sort_by("rider")
-    common = set(left.column("rider").to_pylist()) & set(right.column("rider").to_pylist())
-    if not common:
-        return None, 0
-    chosen = pa.array(sorted(common), pa.string())
-    left, right = (table.filter(pc.is_in(table.column("rider"), chosen)) for table in (left, right))
-    return largest_difference(left, right, ("skill_mean", "skill_sd")), len(common)
+    From the whole cohort, every rider with a stored skill has one again; from a remainder, those whom the core keeps.
+    """
+    again = None if estimate.skills is None else skill_table(estimate.skills)
+    if again is None:
+        return math.inf, 0
+    left = skills.filter(pc.is_in(skills.column("rider"), again.column("rider"))).sort_by("rider")
+    right = again.filter(pc.is_in(again.column("rider"), left.column("rider"))).sort_by("rider")
+    if left.num_rows != right.num_rows or (not erased and left.num_rows < skills.num_rows):
+        return math.inf, right.num_rows
+    columns = ("skill_mean", "skill_sd", "n_outcomes", "n_bins", "usable")
+    return largest_difference(left, right, columns), left.num_rows

@@ -9,6 +9,8 @@ to leaf by leaf, and compared by value.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -56,6 +58,35 @@ def largest_difference(before: pa.Table, after: pa.Table, columns: tuple[str, ..
         if left.size:
             largest = max(largest, float(np.nanmax(np.abs(left - right), initial=0.0)))
     return largest
+
+
+def number_difference(before: Any, after: Any) -> float:
+    """The largest difference between the numbers of two JSON values; infinite where one has a number more.
+
+    Relative to the larger of the two where that exceeds one, because such values have units of their own. A verdict
+    (true or false) counts as a number. Words do not: a sentence rounds the numbers that it tells.
+    """
+    left, right = dict(_numbers(before)), dict(_numbers(after))
+    if left.keys() != right.keys():
+        return math.inf
+    return max((_relative(left[place], right[place]) for place in left), default=0.0)
+
+
+def _numbers(value: Any, place: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], float]]:
+    """Every number of a JSON value, with the keys and positions that lead to it."""
+    if isinstance(value, dict):
+        for key, part in value.items():
+            yield from _numbers(part, (*place, key))
+    elif isinstance(value, (list, tuple)):
+        for position, part in enumerate(value):
+            yield from _numbers(part, (*place, position))
+    elif isinstance(value, (bool, int, float)):
+        yield place, float(value)
+
+
+def _relative(before: float, after: float) -> float:
+    difference = abs(before - after) / max(1.0, abs(before), abs(after))
+    return difference if math.isfinite(difference) else math.inf
 
 
 def fit_id(cohort_hash: str, configuration: dict[str, Any], estimator_version: str) -> str:

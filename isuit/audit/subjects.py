@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Protocol
@@ -15,6 +14,7 @@ import pyarrow as pa
 from isuit import canonical
 from isuit.audit.commitments import leaves_root, rider_lines, rows_leaf, skill_leaf
 from isuit.audit.results import result_digest
+from isuit.documents import from_json
 from isuit.store.cohorts import CohortRecord, stored_outcomes
 from isuit.store.fits import FitRecord, atlas_rows
 from isuit.store.query import rows
@@ -44,7 +44,7 @@ def erased_leaves(connection: duckdb.DuckDBPyConnection) -> dict[str, list[str]]
     """
     found: dict[str, list[str]] = {}
     for (text,) in rows(connection, "SELECT receipt FROM ledger.receipts"):
-        receipt = json.loads(text)
+        receipt = from_json(text, "a receipt")
         for part, name in (("cohorts", "cohort_hash"), ("fits", "fit_id")):
             for entry in receipt.get(part, []):
                 found.setdefault(entry[name], []).extend(entry["leaves"])

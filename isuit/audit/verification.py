@@ -7,19 +7,16 @@ listed with its table. Where a leaf cannot tell which of two tables was changed,
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import duckdb
-import pyarrow as pa
 import rfc8785
 
 from isuit.audit import subjects
 from isuit.audit.digests import CHANGEABLE, KEYED_ROWS, all_rows_digests, table_digest
-from isuit.audit.log import GENESIS, Event, read_log
-from isuit.errors import IsuitError
+from isuit.audit.log import GENESIS, Event, is_head, read_log
 from isuit.store.cohorts import cohort_records
 from isuit.store.fits import fit_records
 from isuit.store.founding import key_digest
@@ -35,7 +32,7 @@ KNOWN_TABLES = {"ledger.log", "ledger.pending", *KEYED_ROWS, *CHANGEABLE, *COMMI
 class Verification:
     """What verification found. Truthy when everything agrees."""
 
-    log_head: str = GENESIS
+    log_head: str | None = GENESIS  # None where the last event has none
     log_length: int = 0
     cohorts: int = 0
     complete_cohorts: int = 0
@@ -51,12 +48,17 @@ class Verification:
             self.disagreements.append((table, sentence))
 
     @contextmanager
-    def checking(self, table: str) -> Iterator[None]:
-        """A table whose values cannot even be read is a disagreement, not a crash. The error may quote values."""
+    def checking(self, *tables: str) -> Iterator[None]:
+        """Tables whose values cannot even be read are a disagreement, not a crash. The error may quote values.
+
+        Every exception, because a check reports whatever it is given: nulls where there are none, text for a time,
+        JSON of any depth. A defect of the check itself shows as a disagreement too, which is the safe side.
+        """
         try:
             yield
-        except (duckdb.Error, pa.ArrowException, IsuitError, ValueError, TypeError, KeyError, OverflowError) as error:
-            self.disagree(table, f"{table} cannot be checked ({type(error).__name__})")
+        except Exception as error:
+            for table in tables:
+                self.disagree(table, f"{' with '.join(tables)} cannot be checked ({type(error).__name__})")
 
 
 def verify(
@@ -65,7 +67,8 @@ def verify(
     """Hold every table against the log, and the log against itself and a head that the caller kept."""
     found = Verification()
     tell = progress or (lambda stage, share: None)
-    _check_catalogue(connection, found)
+    with found.checking("ledger"):
+        _check_catalogue(connection, found)
     events: list[Event] = []
     with found.checking("ledger.log"):
         events = read_log(connection)
@@ -107,16 +110,18 @@ def _check_chain(events: list[Event], known_head: str | None, found: Verificatio
     for position, event in enumerate(events, start=1):
         where = f"event {position} of the log"
         if event.sequence != position:
-            found.disagree("ledger.log", f"{where} has the number {event.sequence}: events are missing or were added")
+            found.disagree("ledger.log", f"{where} has another number: events are missing or were added")
+        if not is_head(event.head):
+            found.disagree("ledger.log", f"{where} has no head")
         if event.previous != previous:
             found.disagree("ledger.log", f"{where} does not follow the one before it")
         with found.checking("ledger.log"):
-            if rfc8785.dumps(json.loads(event.payload)).decode() != event.payload:
+            if rfc8785.dumps(event.content).decode() != event.payload:
                 found.disagree("ledger.log", f"{where} is not in canonical form")
             if event.computed_head() != event.head:
                 found.disagree("ledger.log", f"{where} does not have the head that follows from it")
         previous = event.head
-    found.log_head, found.log_length = previous, len(events)
+    found.log_head, found.log_length = previous if is_head(previous) else None, len(events)
     if known_head is not None and known_head.strip().lower() not in {GENESIS, *(event.head for event in events)}:
         found.disagree("ledger.log", "the known head is not in the log: its end was cut off or rewritten")
 
@@ -191,7 +196,7 @@ def _check_commitments(
             tell("cohorts", seen / total)
             known.add(cohort.cohort_hash)
             _check_root(cohort.cohort_hash, cohort.commitment, expected, "ledger.cohorts", found)
-            with found.checking("personal.outcomes"):
+            with found.checking("personal.outcomes", "personal.commitments", "ledger.leaves"):
                 subjects.check_cohort(connection, cohort, erased.get(cohort.cohort_hash, []), found)
             found.cohorts += 1
             seen += cohort.outcomes
@@ -202,7 +207,7 @@ def _check_commitments(
             tell("fits", number / len(fits))
             known.add(fit.fit_id)
             _check_root(fit.fit_id, fit.commitment, expected, "ledger.fits", found)
-            with found.checking("personal.skills"):
+            with found.checking("personal.skills", "personal.commitments", "ledger.leaves", "atlas.difficulty"):
                 subjects.check_fit(connection, fit, erased.get(fit.fit_id, []), found)
             found.fits += 1
         tell("fits", 1.0)
@@ -211,8 +216,9 @@ def _check_commitments(
             strange = {name for (name,) in rows(connection, f"SELECT DISTINCT {column} FROM {table}")} - known
             if strange:
                 found.disagree(table, f"{table} has rows of {len(strange)} cohorts or fits that were never recorded")
-    for subject in sorted(erased.keys() - known):
-        found.disagree("ledger.receipts", f"a receipt speaks of {subject}, which was never recorded")
+    with found.checking("ledger.receipts"):
+        for subject in sorted(erased.keys() - known):
+            found.disagree("ledger.receipts", f"a receipt speaks of {subject}, which was never recorded")
 
 
 def _check_root(subject: str, root: str | None, expected: Expected, table: str, found: Verification) -> None:

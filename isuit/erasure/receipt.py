@@ -42,7 +42,7 @@ METHOD = [
     "every personal table of the catalogue was searched again after the deletion and held no row of the riders",
     "every text, JSON and blob column of the store was searched for the IDs as whole values",
     "the rows left were copied into a new file, and compared table by table with the old one by count and digest",
-    "in the new file every column holds as many physical as logical rows, and no block is free",
+    "nothing but these rows was written into the new file: every column holds as many physical as logical rows",
     "the new file replaced the old one only after these checks; the old one is overwritten and removed",
 ]
 

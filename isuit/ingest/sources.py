@@ -6,13 +6,17 @@ import csv
 import glob
 import io
 import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from isuit.documents import UnsafeDocument, require_regular
 from isuit.errors import InputError
 from isuit.ingest.refusals import Refusals
 from isuit.tables import SEPARATORS, format_in, format_of
@@ -20,6 +24,8 @@ from isuit.tables import SEPARATORS, format_in, format_of
 PARQUET_ROWS = 1 << 20  # per batch; large, because each batch looks its distinct riders up once
 PARQUET_BUFFER = 1 << 20  # bytes
 CSV_BLOCK = 1 << 23  # bytes
+LONGEST_HEADER = 1 << 20  # bytes
+MOST_WRONG_ROWS = 100_000  # that are counted before a CSV is given up
 UNREADABLE = (pa.ArrowException, OSError, EOFError)
 WRONG_FIELDS = "a row with too many or too few fields"
 
@@ -89,24 +95,26 @@ def _directory(folder: Path) -> list[Path]:
 def open_file(path: Path, refusals: Refusals) -> Source | None:
     """A file as a source; None, and a refusal, where it cannot be read."""
     label = path.name
+    defect = f"{label} is no Parquet, CSV or Arrow file (or damaged)"
     try:
+        require_regular(path, label)
         with path.open("rb") as file:
             start = file.read(8)
-        if not start:
-            refusals.add(None, f"{label} is empty")
-            return None
         kind = format_in(path, start)
         if kind == "parquet":
             return _parquet(path)
         if kind == "arrow":
             return _arrow(path, start)
-        if kind is not None:
+        if start and kind is not None:
             return _csv(path, SEPARATORS[kind])
+        if not start:
+            defect = f"{label} is empty"
+    except UnsafeDocument as error:
+        defect = str(error)
     except UNREADABLE:
         # Arrow's own sentence may quote the file's content.
-        refusals.add(None, f"{label} cannot be read (truncated, damaged or not allowed)")
-        return None
-    refusals.add(None, f"{label} is no Parquet, CSV or Arrow file (or damaged)")
+        defect = f"{label} cannot be read (truncated, damaged or not allowed)"
+    refusals.add(None, defect)
     return None
 
 
@@ -121,9 +129,22 @@ def _parquet(path: Path) -> Source:
         # A buffer instead of whole column chunks: row groups may be large.
         with pq.ParquetFile(path, read_dictionary=text, buffer_size=PARQUET_BUFFER, pre_buffer=False) as file:
             for group in range(file.num_row_groups):  # a batch across two groups would be cut there
-                yield from file.iter_batches(PARQUET_ROWS, row_groups=[group], columns=list(columns), use_threads=False)
+                for batch in file.iter_batches(
+                    PARQUET_ROWS, row_groups=[group], columns=list(columns), use_threads=False
+                ):
+                    _require_indices(batch)
+                    yield batch
 
     return Source(path.name, schema.names, lambda name: schema.field(name).type, batches, rows=metadata.num_rows)
+
+
+def _require_indices(batch: pa.RecordBatch) -> None:
+    """A damaged page may hold an index that its dictionary does not reach."""
+    for column in batch.columns:
+        if pa.types.is_dictionary(column.type):
+            found = pc.min_max(column.indices).as_py()
+            if found["max"] is not None and not 0 <= found["min"] <= found["max"] < len(column.dictionary):
+                raise pa.ArrowInvalid("an index is outside of its dictionary")
 
 
 def _arrow(path: Path, start: bytes) -> Source:
@@ -140,8 +161,10 @@ def _arrow(path: Path, start: bytes) -> Source:
             opened = reader(data)
             stream = (opened.get_batch(i) for i in range(opened.num_record_batches)) if is_file else iter(opened)
             for batch in stream:
-                batch.validate()  # a damaged file may hold offsets that point outside of it
-                yield batch.select(list(columns))
+                chosen = batch.select(list(columns))
+                # Offsets of a damaged file may point outside of it, and Arrow would follow them.
+                chosen.validate(full=True)
+                yield chosen
 
     return Source(path.name, schema.names, lambda name: schema.field(name).type, batches)
 
@@ -149,14 +172,13 @@ def _arrow(path: Path, start: bytes) -> Source:
 def _csv(path: Path, separator: str) -> Source:
     import pyarrow.csv as pcsv
 
-    with pa.input_stream(str(path), compression="detect") as stream:
-        text = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="surrogateescape", newline="")
-        names = next(csv.reader(text, delimiter=separator), [])
+    names = _header(path, separator)
     wrong_rows: list[int] = []
 
     def skip(row: Any) -> str:
         wrong_rows.append(row.number - 1)  # the header is row 1 there
-        return "skip"
+        # A file of lines that are none must not fill memory with their numbers.
+        return "skip" if len(wrong_rows) < MOST_WRONG_ROWS else "error"
 
     def batches(columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         # Everything is text: inference would read 007 as 7 and NA as nothing.
@@ -169,10 +191,43 @@ def _csv(path: Path, separator: str) -> Source:
         )
         parse = pcsv.ParseOptions(delimiter=separator, newlines_in_values=True, invalid_row_handler=skip)
         read = pcsv.ReadOptions(use_threads=False, block_size=CSV_BLOCK)
-        with pcsv.open_csv(str(path), read_options=read, parse_options=parse, convert_options=convert) as reader:
+        with (
+            _silent(skip),
+            pcsv.open_csv(str(path), read_options=read, parse_options=parse, convert_options=convert) as reader,
+        ):
             yield from reader
 
     return Source(path.name, names, lambda _: pa.string(), batches, is_csv=True, wrong_rows=wrong_rows)
+
+
+@contextmanager
+def _silent(handler: Callable[[Any], str]) -> Iterator[None]:
+    """Arrow hands a wrong row over as text. Where it is none, the row is an error, which is right; Python would print a
+    traceback besides, because the exception has nowhere to go."""
+    before = sys.unraisablehook
+
+    def hook(error: Any) -> None:
+        if error.object is not handler:
+            before(error)
+
+    sys.unraisablehook = hook
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before
+
+
+def _header(path: Path, separator: str) -> list[str]:
+    """The names in the first line; a compressed file of a few bytes can have one of gigabytes."""
+    with pa.input_stream(str(path), compression="detect") as stream:
+        start = stream.read(LONGEST_HEADER)
+    text = start.decode("utf-8-sig", errors="surrogateescape")
+    if len(start) == LONGEST_HEADER and not {"\n", "\r"} & set(text):
+        raise UnsafeDocument(f"{path.name} has a first line of more than {LONGEST_HEADER >> 20} MiB: it is no CSV")
+    try:
+        return next(csv.reader(io.StringIO(text, newline=""), delimiter=separator), [])
+    except csv.Error:
+        raise UnsafeDocument(f"{path.name} has no names of columns in its first line: it is no CSV") from None
 
 
 def open_object(table: Any) -> Source:

@@ -126,7 +126,8 @@ def metrics(array: pa.Array) -> tuple[NDArray[np.uint64], Defects]:
         readable = readable & ~bad
     defects.append((MISSING, missing))
     defects.append((NOT_FINITE, readable & ~np.isfinite(values)))
-    return (values + 0.0).view(np.uint64), defects
+    with np.errstate(invalid="ignore"):  # a signalling NaN, which is among the defects
+        return (values + 0.0).view(np.uint64), defects
 
 
 def outcomes(array: pa.Array) -> tuple[NDArray[np.int8], Defects]:

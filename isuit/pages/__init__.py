@@ -16,6 +16,7 @@ from pathlib import Path
 from string import Template
 from typing import Any, Literal
 
+from isuit.documents import from_json
 from isuit.errors import InputError
 from isuit.files import write_whole
 
@@ -48,7 +49,7 @@ def data_of(text: str) -> dict[str, Any]:
     _, found, rest = text.rpartition(begin)  # the last one: before it is only code
     if not found or end not in rest:
         raise ValueError("not a page of isuit")
-    data = json.loads(rest[: rest.index(end)])
+    data = from_json(rest[: rest.index(end)], "the page")
     if not isinstance(data, dict):
         raise ValueError("not a page of isuit")
     return data

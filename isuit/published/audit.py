@@ -21,7 +21,7 @@ class VerifyReport(Published):
     """`isuit verify`."""
 
     ok: bool
-    log_head: str = Field(pattern=HEAD)
+    log_head: str | None = Field(pattern=HEAD, description="Null where the last event's was changed into no head.")
     log_length: int
     known_head: str | None
     cohorts: int
@@ -38,6 +38,10 @@ class RederiveReport(Published):
     cohort_hash: str = Field(pattern=HASH)
     verdict: Literal["identical", "equivalent", "erased", "diverged"]
     largest_difference: float | None = Field(description="Null where the two cannot be compared point by point.")
+    differences: dict[str, float | None] = Field(
+        description="The largest by part of the record: curves, discrimination, log-likelihood, gates, held-out "
+        "scores, parameters, diagnostics, skills. Null where one side has more numbers than the other."
+    )
     curve_difference: float | None
     discrimination_difference: float | None
     skill_difference: float | None
@@ -45,6 +49,7 @@ class RederiveReport(Published):
     skills_compared: int
     recorded_version: str
     estimator_version: str
+    disagreements: list[str] = Field(description="What makes the verdict diverged: each part that disagrees, named.")
     notes: list[str]
 
 

@@ -6,7 +6,7 @@ import json
 from datetime import date
 from typing import Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from isuit.published.base import Published
 
@@ -25,7 +25,13 @@ JOIN = (
 )
 
 
-class ReleaseRow(Published):
+class Finite(Published):
+    """A release is JSON, which has no NaN and no infinity; other formats have, and are refused."""
+
+    model_config = ConfigDict(allow_inf_nan=False)
+
+
+class ReleaseRow(Finite):
     """Difficulty of one activity along one dimension, in one cell and one bin of the metric."""
 
     release: str = Field(pattern=r"^\d{4}-\d{2}-\d{2}$", description="Date of the release.")
@@ -59,7 +65,7 @@ class ReleaseRow(Published):
         return self.activity, self.dimension, self.h3, self.metric
 
 
-class MetricDescription(Published):
+class MetricDescription(Finite):
     """The bins of one activity and dimension, fixed by the first release that has it."""
 
     activity: str
@@ -72,7 +78,7 @@ class MetricDescription(Published):
     standard_name: str | None = Field(description="CF standard name, where there is one.")
 
 
-class ReleaseMetadata(Published):
+class ReleaseMetadata(Finite):
     """The last line of a JSON Lines release; a file beside a CSV; the footer of a GeoParquet."""
 
     metadata: Literal[True] = True

@@ -3,6 +3,8 @@
 The union of all cohorts fitted for an activity and dimension, where an identical line counts as often as in the cohort
 that has it most; observed before the cut-off; of riders who did not opt out and who are somebody. An outcome without a
 time counts only where a fit of its cohort declared until when it was observed.
+
+A union in which somebody stands twice, under an ID and its token, is refused as a whole: `refuse_doubles`.
 """
 
 from __future__ import annotations
@@ -17,9 +19,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from isuit.domain import FloatArray, IntArray
-from isuit.release.identities import fold, is_placeholder
+from isuit.errors import PolicyRefusal
+from isuit.release.identities import fold, is_placeholder, named_twice
 from isuit.store.fits import FitRecord, fit_records
-from isuit.store.query import arrow
+from isuit.store.query import arrow, rows
 
 GLOBAL = "global"  # the one cell of cohorts without sites
 NOWHERE = -1  # an outcome without a place, in a cohort that has places
@@ -82,6 +85,27 @@ def topics(connection: duckdb.DuckDBPyConnection, as_of: datetime | None = None)
         if as_of is None or fit.recorded_at <= as_of:
             found.setdefault(Topic(fit.activity, fit.dimension), []).append(fit)
     return dict(sorted(found.items(), key=lambda item: (item[0].activity, item[0].dimension)))
+
+
+def refuse_doubles(
+    connection: duckdb.DuckDBPyConnection, fits: list[FitRecord], opted_out: Callable[[str], bool]
+) -> None:
+    """Refuse cohorts that hold somebody both by ID and by token: they would be two of the k that a cell needs.
+
+    Whatever the age of the outcomes: a cohort that is too young today is not in half a year.
+    """
+    cohorts = list(dict.fromkeys(fit.cohort_hash for fit in fits))
+    present = rows(
+        connection, "SELECT DISTINCT rider FROM personal.outcomes WHERE list_contains(?, cohort_hash)", [cohorts]
+    )
+    pairs = rows(connection, "SELECT rider, token FROM personal.pseudonyms")
+    twice = named_twice((rider for (rider,) in present if not opted_out(rider)), pairs)
+    if twice:
+        raise PolicyRefusal(
+            f"{twice} riders of {fits[-1].activity}, {fits[-1].dimension} stand in its cohorts both by ID and by token "
+            "and would count twice: release from a new store in which every cohort is fitted after "
+            "`isuit pseudonymise`, or none is."
+        )
 
 
 def eligible(

@@ -13,10 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
+import h3
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import BaseModel, ValidationError
 
+from isuit.documents import UnsafeDocument, finite, from_json, from_json_lines, read_bytes
+from isuit.documents.notation import Refused, integer
+from isuit.documents.tables import csv_rows, read_parquet
 from isuit.errors import InputError
 from isuit.published import Format, ReleaseCheck, ReleaseMetadata, ReleaseRow
 from isuit.release.cells import shape
@@ -41,6 +45,9 @@ _ARROW = {
 }
 GEO_VERSION = "1.1.0"
 METADATA_KEY = b"isuit-atlas"
+RELEASE = "the release"  # how a refusal calls it
+LARGEST = 256 << 20  # bytes; a row takes about 400
+MOST_LISTED = 20  # rows that are named one by one
 
 
 def files(path: Path, kind: Format, lines: list[str], metadata: str) -> dict[Path, bytes]:
@@ -141,7 +148,9 @@ def check_file(path: Path) -> ReleaseCheck:
         found = readers[kind](path)
     except OSError:
         raise InputError("the release cannot be read; check its path and, for a CSV, its metadata file.") from None
-    except (ValueError, KeyError, TypeError, pa.ArrowException) as error:
+    except Refused as error:
+        raise UnsafeDocument(f"{RELEASE} {error}") from None
+    except (ValueError, KeyError, TypeError, AttributeError, pa.ArrowException, h3.H3BaseException) as error:
         problem = f"the file is damaged or cut short: it cannot be read as {kind} ({type(error).__name__})"
         return ReleaseCheck(ok=False, release=None, rows=0, digest=None, format=kind, problems=[problem])
     problems: list[str] = []
@@ -179,19 +188,26 @@ def _disagreements(rows: list[ReleaseRow], number: int, digest: str, metadata: R
 
 
 def _validated(model: type[BaseModel], values: list[Any], what: str, problems: list[str]) -> Iterator[BaseModel]:
+    wrong = 0
     for number, value in enumerate(values, start=1):
         try:
             yield model.model_validate(value)
         except ValidationError as error:
-            fields = ", ".join(sorted({".".join(map(str, part["loc"])) or what for part in error.errors()}))
-            problems.append(f"{what} {number} does not follow the schema: {fields}")
+            wrong += 1
+            if wrong <= MOST_LISTED:
+                # A name that is no field is content of the file, and not repeated.
+                fields = {str(part["loc"][0]) if part["loc"] else what for part in error.errors()}
+                named = sorted(field if field in model.model_fields else "a name that is no field" for field in fields)
+                problems.append(f"{what} {number} does not follow the schema: {', '.join(dict.fromkeys(named))}")
+    if wrong > MOST_LISTED:
+        problems.append(f"{wrong - MOST_LISTED} more of {what} do not follow the schema")
 
 
 def _read_jsonl(path: Path) -> ReadRelease:
-    text = path.read_bytes().decode()
-    if not text.endswith("\n"):
-        raise ValueError("the last line has no end")
-    documents = [json.loads(line) for line in text.splitlines()]
+    content = read_bytes(path, RELEASE, LARGEST)
+    if not content:
+        raise ValueError("the file is empty")
+    documents = from_json_lines(content, RELEASE)
     last = documents[-1] if documents else None
     if isinstance(last, dict) and last.get("metadata") is True:
         return ReadRelease(documents[:-1], last)
@@ -199,17 +215,21 @@ def _read_jsonl(path: Path) -> ReadRelease:
 
 
 def _read_csv(path: Path) -> ReadRelease:
-    with path.open(newline="", encoding="utf-8") as file:
-        rows = [_typed(row) for row in csv.DictReader(file)]
+    lines = csv_rows(read_bytes(path, RELEASE, LARGEST).decode("utf-8"), RELEASE)
+    names = lines[0] if lines else []
+    if len(set(names)) < len(names) or any(len(line) != len(names) for line in lines):
+        raise ValueError("a line has not the fields of the header")
+    rows = [_typed(dict(zip(names, line, strict=True))) for line in lines[1:]]
     beside = metadata_path(path)
-    return ReadRelease(rows, json.loads(beside.read_text(encoding="utf-8")) if beside.exists() else None)
+    about = from_json(read_bytes(beside, "the metadata file of the release"), RELEASE) if beside.exists() else None
+    return ReadRelease(rows, about)
 
 
 def _typed(row: dict[str, str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, text in row.items():
         if name in _ARROW or name == "units":
-            number = int if name == "h3_resolution" else str if name == "units" else float
+            number = integer if name == "h3_resolution" else str if name == "units" else finite
             found[name] = number(text) if text else None
         else:
             found[name] = text
@@ -217,7 +237,7 @@ def _typed(row: dict[str, str]) -> dict[str, Any]:
 
 
 def _read_geojson(path: Path) -> ReadRelease:
-    document = json.loads(path.read_bytes())
+    document = from_json(read_bytes(path, RELEASE, LARGEST), RELEASE)
     rows = [feature["properties"] for feature in document["features"]]
     for feature in document["features"]:
         outline = shape(feature["properties"]["h3"])
@@ -227,15 +247,12 @@ def _read_geojson(path: Path) -> ReadRelease:
 
 
 def _read_geoparquet(path: Path) -> ReadRelease:
-    if not path.exists():
-        raise FileNotFoundError(path)
-    file = pq.ParquetFile(path)
-    table, footer = file.read(), file.metadata.metadata or {}
+    table, footer = read_parquet(path, RELEASE)
     outlines = table.column("geometry").to_pylist()
     rows = table.drop_columns(["geometry"]).to_pylist()
     for row, geometry in zip(rows, outlines, strict=True):
         outline = shape(row["h3"])
         if geometry != (None if outline is None else outline.wkb()):
             raise ValueError("a geometry is not its cell's")
-    json.loads(footer[b"geo"])
-    return ReadRelease(rows, json.loads(footer[METADATA_KEY]) if METADATA_KEY in footer else None)
+    from_json(footer[b"geo"], RELEASE)
+    return ReadRelease(rows, from_json(footer[METADATA_KEY], RELEASE) if METADATA_KEY in footer else None)

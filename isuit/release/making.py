@@ -23,7 +23,7 @@ from isuit.release.carrying import Fate, Key, Released, fingerprints
 from isuit.release.cell_curves import CellCurves, comparable, fit_cells
 from isuit.release.cells import cell_of
 from isuit.release.dates import cut_off
-from isuit.release.eligibility import Eligible, Topic, eligible, topics
+from isuit.release.eligibility import Eligible, Topic, eligible, refuse_doubles, topics
 from isuit.release.identities import fold
 from isuit.release.influence import refused_bins
 from isuit.release.policy import Policy
@@ -91,6 +91,8 @@ def make_release(source: Source, day: date, series: Series, progress: Progress |
     draft = Draft(bins=dict(series.bins))
     before = _released_before(source, series)
     for topic, fits in source.topics().items():
+        if source.as_of is None:  # a release that was made before this rule can still be derived again
+            refuse_doubles(source.connection, fits, source.opted_out)
         tell(f"{topic.activity}, {topic.dimension}", 0.0)
         _release_topic(source, day, series, topic, fits, before.pop(topic, {}), draft)
         tell(f"{topic.activity}, {topic.dimension}", 1.0)

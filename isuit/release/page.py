@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from isuit.documents import read_text
 from isuit.pages import data_of, page
 from isuit.release.cells import shape
 
@@ -19,7 +20,7 @@ def release_page(rows: list[dict[str, Any]], metadata: str) -> bytes:
 
 def read_page(path: Path) -> tuple[list[Any], Any]:
     """The rows and metadata that a page carries; ValueError where a cell's outline is not the cell's."""
-    data = data_of(path.read_text(encoding="utf-8"))
+    data = data_of(read_text(path, "the release"))
     if data["shapes"] != _shapes(data["rows"]):
         raise ValueError("an outline is not its cell's")
     return data["rows"], data["metadata"]

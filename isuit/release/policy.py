@@ -6,7 +6,6 @@ are read off the fields and never written down twice.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -22,6 +21,9 @@ BANDS = ((100, "100+"), (50, "50-99"), (20, "20-49"), (10, "10-19"), (0, "below 
 # A marginal probability of success outside this range is top-coded: nearly everyone succeeds, or nearly no one.
 SATURATION = (0.02, 0.98)
 
+# More than anyone could mean; beyond them a date or a column of the store could not hold what follows.
+MOST_RIDERS, MOST_DAYS = 10**9, 36_525
+
 
 def _field(default: float, direction: Direction, description: str, **bounds: Any) -> Any:
     return Field(default=default, description=description, json_schema_extra={"protects": direction}, **bounds)
@@ -30,10 +32,10 @@ def _field(default: float, direction: Direction, description: str, **bounds: Any
 class Policy(BaseModel):
     """The rules of a release. The defaults are those of DESIGN section 6."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
-    k: int = _field(10, "more", "distinct riders behind a cell and behind each of its bins", ge=2)
-    lag_days: int = _field(90, "more", "days between an outcome and the release", ge=0)
+    k: int = _field(10, "more", "distinct riders behind a cell and behind each of its bins", ge=2, le=MOST_RIDERS)
+    lag_days: int = _field(90, "more", "days between an outcome and the release", ge=0, le=MOST_DAYS)
     resolution: int = _field(7, "less", "H3 resolution of a cell", ge=0, le=15)
     weight_cap: float = _field(4.0, "less", "outcomes that one rider can weigh in a bin of a cell", ge=1)
     largest_share: float = _field(0.25, "less", "of a cell's weight, by its heaviest rider", gt=0, le=1)
@@ -41,8 +43,10 @@ class Policy(BaseModel):
     influence: float = _field(0.5, "less", "skill sds that one rider can move a released point", gt=0)
     rounding: float = _field(0.25, "more", "step of a difficulty, in skill sds", gt=0)
     rounding_many: float = _field(0.1, "more", "the same, from `many_riders` on", gt=0)
-    many_riders: int = _field(50, "more", "riders in a bin from which the finer step is used", ge=2)
-    changed_riders: int = _field(5, "more", "riders who must have changed before a released row does", ge=2)
+    many_riders: int = _field(50, "more", "riders in a bin from which the finer step is used", ge=2, le=MOST_RIDERS)
+    changed_riders: int = _field(
+        5, "more", "riders who must have changed before a released row does", ge=2, le=MOST_RIDERS
+    )
 
     @model_validator(mode="after")
     def _coherent(self) -> Policy:
@@ -86,8 +90,15 @@ def _validated(values: Mapping[str, Any], error: type[InputError] | type[PolicyR
     try:
         return Policy.model_validate(values)
     except ValidationError as problem:
-        found = "; ".join(f"{'.'.join(map(str, part['loc'])) or 'policy'}: {part['msg']}" for part in problem.errors())
+        found = "; ".join(sorted({f"{_field_named(part['loc'])}: {part['msg']}" for part in problem.errors()}))
         raise error(f"the disclosure policy is not valid ({found}); correct it and try again.") from None
+
+
+def _field_named(place: tuple[int | str, ...]) -> str:
+    """The field that a problem is about. A name that is none of ours is content of the file, and not repeated."""
+    if not place:
+        return "policy"
+    return str(place[0]) if place[0] in Policy.model_fields else "a name that is no field"
 
 
 def policy_of(values: Mapping[str, Any]) -> Policy:
@@ -97,16 +108,9 @@ def policy_of(values: Mapping[str, Any]) -> Policy:
 
 def read_policy(path: Path) -> Policy:
     """A policy from a JSON or YAML file: an object with any of the fields."""
-    import yaml
+    from isuit.documents.yaml import read_document
 
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-        # YAML contains JSON; a tab, which JSON allows, is the exception.
-        values = json.loads(text) if path.suffix.lower() == ".json" else yaml.safe_load(text)
-    except (OSError, UnicodeDecodeError):
-        raise InputError("the file of --policy cannot be read; check its path and that it is text in UTF-8.") from None
-    except (json.JSONDecodeError, yaml.YAMLError):
-        raise InputError("the file of --policy is no well-formed JSON or YAML; correct it.") from None
+    values = read_document(path, "the file of --policy")
     if not isinstance(values, dict):
         raise InputError("the file of --policy must hold an object, such as {k: 20, lag_days: 180}.")
     return _validated({str(name): value for name, value in values.items()}, InputError)

@@ -13,13 +13,14 @@ import pyarrow as pa
 from isuit import __version__, canonical
 from isuit.audit.bundle import read_bundle, write_bundle
 from isuit.audit.log import append_event, log_head, read_log
-from isuit.audit.rederivation import Rederivation, compare, recorded_config
+from isuit.audit.rederivation import Rederivation, check_stored, compare, recorded_config
 from isuit.audit.results import TOLERANCE
 from isuit.audit.subjects import check_cohort, erased_leaves
 from isuit.audit.verification import Verification
 from isuit.audit.verification import verify as verify_tables
 from isuit.errors import EstimationError, InputError
 from isuit.ingest import Cohort, read_cohort
+from isuit.ingest.canonical_file import read_canonical
 from isuit.published import BundleReport, Disagreement, RederiveReport, VerifyReport
 from isuit.service.stores import DEFAULT_WAIT, open_store
 from isuit.store.cohorts import find_cohort, stored_outcomes
@@ -37,7 +38,11 @@ def verify(
 ) -> VerifyReport:
     """Hold every table against the log."""
     with open_store(store_path, wait=wait, inspect=True) as store:
-        found = verify_tables(store.connection, store.key, known_head, progress)
+        return report_of(verify_tables(store.connection, store.key, known_head, progress), known_head)
+
+
+def report_of(found: Verification, known_head: str | None) -> VerifyReport:
+    """What verification found, as it leaves the program."""
     return VerifyReport(
         ok=bool(found),
         log_head=found.log_head,
@@ -61,7 +66,8 @@ class Material:
     outcomes: pa.Table | None = None  # from the store; None when the auditor brings a file
     erased: bool = False
     notes: tuple[str, ...] = ()
-    disagreements: int = 0
+    other_rows: bool = False  # the stored outcomes are not the ones that were committed to
+    disagreements: tuple[str, ...] = ()  # what the store holds of the fit and the log does not
 
 
 def rederive(
@@ -79,7 +85,10 @@ def rederive(
         record = find_fit(store.connection, reference)
         _require_version(record)
         material = Material(
-            record, atlas_rows(store.connection, record.fit_id), skill_rows(store.connection, record.fit_id)
+            record,
+            atlas_rows(store.connection, record.fit_id),
+            skill_rows(store.connection, record.fit_id),
+            disagreements=tuple(check_stored(store.connection, record)),
         )
         if source is None:
             material = _with_stored_outcomes(store, material)
@@ -87,7 +96,7 @@ def rederive(
     if source is not None:
         return _from_file(material, source, columns, timezone, progress)
     if material.outcomes is None or not material.outcomes.num_rows:
-        return _report(material, Rederivation("erased", notes=["every outcome of this cohort was erased"]))
+        return _report(material, _without_refit(material, "every outcome of this cohort was erased"))
     with read_cohort(material.outcomes) as cohort:
         return _refit(material, cohort, progress)
 
@@ -110,30 +119,6 @@ def rederive_bundle(
         assert bundle.cohort is not None
         source = read_canonical(bundle.cohort)
     return _from_file(material, source, columns, timezone, progress)
-
-
-def read_canonical(path: Path) -> pa.Table:
-    """A cohort written in its canonical form, as a table that can be read like any other."""
-    lines = path.read_text(encoding="utf-8").split("\n")
-    if lines[0] != canonical.FORMAT:
-        raise InputError(f"{path.name} is not in the canonical form {canonical.FORMAT}")
-    fields = [line.split("\t") for line in lines[3:-1]]
-    rider, site, observed_at, metric, outcome = (list(column) for column in zip(*fields, strict=True))
-    return pa.table(
-        {
-            "rider": pa.array(rider, pa.string()),
-            "site": pa.array([name or None for name in site], pa.string()),
-            "observed_at": pa.array([time or None for time in observed_at], pa.string()),
-            "metric": pa.array([_from_bits(bits) for bits in metric], pa.float64()),
-            "outcome": pa.array([int(value) for value in outcome], pa.int8()),
-        }
-    )
-
-
-def _from_bits(digits: str) -> float:
-    import struct
-
-    return float(struct.unpack(">d", bytes.fromhex(digits))[0])
 
 
 def _require_version(record: FitRecord) -> None:
@@ -159,7 +144,7 @@ def _with_stored_outcomes(store: Store, material: Material) -> Material:
         material,
         outcomes=pa.Table.from_batches(batches, canonical.SCHEMA) if batches else None,
         erased=found.erased_leaves > 0,
-        disagreements=len(found.disagreements),
+        other_rows=bool(found.disagreements),
         notes=(f"{found.erased_leaves} of {cohort.riders} riders were erased",) if found.erased_leaves else (),
     )
 
@@ -184,16 +169,25 @@ def _refit(material: Material, cohort: Cohort, progress: Progress | None) -> Red
     from isuit import estimator
 
     record = material.record
-    if material.disagreements or (not material.erased and cohort.cohort_hash != record.cohort_hash):
+    if material.other_rows or (not material.erased and cohort.cohort_hash != record.cohort_hash):
         note = "the stored rows are not the ones that were committed to; `isuit verify` lists what disagrees"
-        return _report(material, Rederivation("diverged", notes=[note]))
+        named = [*material.disagreements, "personal.outcomes: the stored rows are not the ones that were committed to"]
+        return _report(material, Rederivation("diverged", disagreements=named, notes=[note]))
     try:
         estimate = estimator.fit(cohort.observations(), recorded_config(record), progress)
     except EstimationError:
         if not material.erased:
             raise
-        return _report(material, Rederivation("erased", notes=["what is left is too little for a fit"]))
-    return _report(material, compare(record, material.atlas, material.skills, estimate, erased=material.erased))
+        return _report(material, _without_refit(material, "what is left is too little for a fit"))
+    named = list(material.disagreements)
+    result = compare(record, material.atlas, material.skills, estimate, erased=material.erased, disagreements=named)
+    return _report(material, result)
+
+
+def _without_refit(material: Material, note: str) -> Rederivation:
+    """Where erasure left too few rows to fit again, the log still vouches for what is stored."""
+    named = list(material.disagreements)
+    return Rederivation("diverged" if named else "erased", disagreements=named, notes=[note])
 
 
 def _report(material: Material, result: Rederivation) -> RederiveReport:
@@ -204,13 +198,15 @@ def _report(material: Material, result: Rederivation) -> RederiveReport:
         cohort_hash=material.record.cohort_hash,
         verdict=result.verdict,
         largest_difference=result.largest,
-        curve_difference=result.curve,
-        discrimination_difference=result.discrimination,
-        skill_difference=result.skill,
+        differences={part: result.difference(part) for part in result.differences},
+        curve_difference=result.difference("curves"),
+        discrimination_difference=result.difference("discrimination"),
+        skill_difference=result.difference("skills"),
         tolerance=TOLERANCE,
         skills_compared=result.skills_compared,
         recorded_version=material.record.estimator_version,
         estimator_version=estimator.ESTIMATOR_VERSION,
+        disagreements=result.disagreements,
         notes=[*material.notes, *result.notes],
     )
 

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from isuit.audit.log import log_head
-from isuit.domain import discrimination_interval
 from isuit.errors import StoreError
-from isuit.published import AtlasPoint, CohortRecord, Created, CurvePoint, FitDetail, FitRecord, Status, reading
-from isuit.service.fitting import releasable
+from isuit.published import AtlasPoint, Created, FitDetail, FitRecord, Status
+from isuit.release.policy import policy_of
+from isuit.service.details import detail_of, published
 from isuit.service.stores import DEFAULT_WAIT, open_store
-from isuit.store.cohorts import find_cohort
-from isuit.store.fits import FitRecord as StoredFit
 from isuit.store.fits import atlas_rows, current_atlas, find_fit, fit_records
 from isuit.store.opening import is_store
 from isuit.store.query import first
@@ -27,7 +24,8 @@ def init(store_path: Path, policy: Mapping[str, Any] | None = None, wait: float 
     """Make a store with its own disclosure policy."""
     if is_store(store_path):
         raise StoreError(f"there is a store at {store_path} already; its policy was fixed when it was made")
-    with open_store(store_path, write=True, wait=wait, create=True, policy=policy) as store:
+    checked = policy_of(policy or {}).model_dump()
+    with open_store(store_path, write=True, wait=wait, create=True, policy=checked) as store:
         row = first(store.connection, "SELECT store_id FROM ledger.store")
         assert row is not None
         return Created(store_id=row[0], policy=store.policy, log_head=log_head(store.connection))
@@ -64,18 +62,6 @@ def status(store_path: Path, wait: float = DEFAULT_WAIT) -> Status:
         )
 
 
-def published(record: StoredFit) -> FitRecord:
-    """A fit's record as it leaves the store."""
-    values = asdict(record) | {
-        "configuration": record.json("configuration"),
-        "identification": reading.identification(record.identification),
-        "promotion": reading.promotion(record.promotion),
-        "held_out": reading.held_out(record.held_out),
-        "discrimination_interval": discrimination_interval(record.discrimination, record.discrimination_se),
-    }
-    return FitRecord(**{name: values[name] for name in FitRecord.model_fields})
-
-
 def fits(store_path: Path, wait: float = DEFAULT_WAIT) -> list[FitRecord]:
     """Every fit, oldest first."""
     with open_store(store_path, wait=wait) as store:
@@ -85,16 +71,7 @@ def fits(store_path: Path, wait: float = DEFAULT_WAIT) -> list[FitRecord]:
 def show(store_path: Path, reference: str, wait: float = DEFAULT_WAIT) -> FitDetail:
     """One fit with its curves."""
     with open_store(store_path, wait=wait) as store:
-        record = find_fit(store.connection, reference)
-        cohort = find_cohort(store.connection, record.cohort_hash)
-        assert cohort is not None
-        return FitDetail(
-            fit=published(record),
-            cohort=CohortRecord(**asdict(cohort)),
-            releasable=releasable(store, record, cohort),
-            diagnostics=reading.diagnostics(record.diagnostics),
-            curves=[CurvePoint(**row) for row in atlas_rows(store.connection, record.fit_id).to_pylist()],
-        )
+        return detail_of(store.connection, find_fit(store.connection, reference))
 
 
 def curves(store_path: Path, reference: str, wait: float = DEFAULT_WAIT) -> pa.Table:

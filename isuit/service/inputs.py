@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from isuit.documents import read_text
+from isuit.domain import check_label
 from isuit.errors import InputError
 from isuit.ingest import parse_mapping
 from isuit.release.policy import read_policy as read_policy_file
@@ -20,6 +20,7 @@ __all__ = ["checked_label", "checked_points", "parse_mapping", "read_anchor", "r
 Points = tuple[tuple[float, float], ...]
 CURVE_KEYS = ("points", "curve", "suitability")  # where a profile keeps the curve of a dimension
 POINT_KEYS = ("x", "metric", "value")
+ANCHOR, SITES = "the file of --anchor", "the file of --sites"
 
 
 def read_anchor(path: Path, activity: str, dimension: str) -> Points:
@@ -28,29 +29,20 @@ def read_anchor(path: Path, activity: str, dimension: str) -> Points:
     A profile is YAML or JSON: `{dimension: points}`, below `dimensions` or `curves` or not, with the points themselves
     or under `points`, `curve` or `suitability`; or `{activities: {activity: {dimension: ...}}}`.
     """
-    text = _text(path, "--anchor")
     if path.suffix.lower() in (".csv", ".tsv"):
-        points = _csv_points(text, "\t" if path.suffix.lower() == ".tsv" else ",")
+        points = _csv_points(_text(path), "\t" if path.suffix.lower() == ".tsv" else ",")
     else:
-        points = _pairs(_curve(_document(path, text), activity, dimension))
+        from isuit.documents.yaml import read_document
+
+        points = _pairs(_curve(read_document(path, ANCHOR), activity, dimension))
     return checked_points(points)
 
 
-def _text(path: Path, option: str) -> str:
+def _text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8-sig")
+        return read_text(path, ANCHOR)
     except (OSError, UnicodeDecodeError):
-        raise InputError(f"the file of {option} cannot be read; check its path and that it is text in UTF-8") from None
-
-
-def _document(path: Path, text: str) -> Any:
-    import yaml
-
-    try:
-        # YAML contains JSON, but its parser is slow; large catalogues are JSON.
-        return json.loads(text) if path.suffix.lower() == ".json" else yaml.safe_load(text)
-    except (json.JSONDecodeError, yaml.YAMLError):
-        raise InputError("the file of --anchor is neither CSV nor well-formed JSON or YAML; correct it") from None
+        raise InputError(f"{ANCHOR} cannot be read; check its path and that it is text in UTF-8") from None
 
 
 def _curve(document: Any, activity: str, dimension: str) -> Any:
@@ -91,7 +83,9 @@ def _pairs(entries: list[Any]) -> list[tuple[Any, Any]]:
 
 
 def _csv_points(text: str, separator: str) -> list[tuple[Any, Any]]:
-    lines = [line for line in csv.reader(text.splitlines(), delimiter=separator) if line]
+    from isuit.documents.tables import csv_rows
+
+    lines = csv_rows(text, ANCHOR, separator)
     if not lines:
         raise InputError("the file of --anchor is empty; it needs at least two points (x, suitability)")
     names = [name.strip().lower() for name in lines[0]]
@@ -109,7 +103,7 @@ def _csv_points(text: str, separator: str) -> list[tuple[Any, Any]]:
 def _is_number(value: Any) -> bool:
     try:
         float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return False
     return not isinstance(value, bool)
 
@@ -135,20 +129,31 @@ def read_sites(path: Path) -> dict[str, Coordinates]:
     import pyarrow as pa
 
     table = read_table(path, text_columns=["site"])
-    if not {"site", "latitude", "longitude"} <= set(table.column_names):
-        raise InputError("the file of --sites needs the columns site, latitude and longitude")
+    if any(table.column_names.count(name) != 1 for name in ("site", "latitude", "longitude")):
+        raise InputError(f"{SITES} needs the columns site, latitude and longitude, each of them once")
     try:
         names = table.column("site").cast(pa.string()).to_pylist()
         latitudes = table.column("latitude").cast(pa.float64()).to_pylist()
         longitudes = table.column("longitude").cast(pa.float64()).to_pylist()
     except pa.ArrowException:
         raise InputError(
-            "the file of --sites cannot be read; it must hold site, and latitude and longitude as numbers in degrees"
+            f"{SITES} cannot be read; it must hold site, and latitude and longitude as numbers in degrees"
         ) from None
-    return _checked_sites(list(zip(names, latitudes, longitudes, strict=True)))
+    return checked_sites(zip(names, latitudes, longitudes, strict=True))
 
 
-def _checked_sites(found: list[tuple[str | None, float | None, float | None]]) -> dict[str, Coordinates]:
+def sites_of(given: Mapping[str, Coordinates]) -> dict[str, Coordinates]:
+    """Coordinates that a caller of the Python interface gives, validated like those of a file."""
+    try:
+        rows = [(site, float(latitude), float(longitude)) for site, (latitude, longitude) in given.items()]
+    except (TypeError, ValueError):
+        raise InputError("sites maps each site's name to its latitude and longitude in degrees") from None
+    if not all(isinstance(site, str) for site, *_ in rows):
+        raise InputError("sites maps each site's name to its latitude and longitude in degrees")
+    return checked_sites(rows)
+
+
+def checked_sites(found: Iterable[tuple[str | None, float | None, float | None]]) -> dict[str, Coordinates]:
     sites: dict[str, Coordinates] = {}
     for row, (site, latitude, longitude) in enumerate(found, start=1):
         if not site or latitude is None or longitude is None:
@@ -165,10 +170,9 @@ def _checked_sites(found: list[tuple[str | None, float | None, float | None]]) -
 
 
 def checked_label(text: str, option: str) -> str:
-    """An activity or a dimension: short plain text, because it becomes part of every row of the atlas."""
-    label = text.strip()
-    if not label or len(label) > 100 or not label.isprintable():
-        raise InputError(f"{option} takes a short name of at most 100 printable characters")
+    """An activity or a dimension as it was typed, without the spaces around it."""
+    label = text.strip() if isinstance(text, str) else text
+    check_label(label, option)
     return label
 
 

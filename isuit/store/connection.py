@@ -30,8 +30,10 @@ def connect(database: Path, spill: Path, *, read_only: bool) -> duckdb.DuckDBPyC
     if compression := os.environ.get("ISUIT_FORCE_COMPRESSION"):
         config["force_compression"] = compression
     connection = duckdb.connect(str(database), read_only=read_only, config=config)
-    # DuckDB 2.0 draws its bar on stdout, also where that is a pipe; refused as an option of connect.
-    connection.execute("SET enable_progress_bar = false")
+    # DuckDB 2.0 draws its bar on stdout, also where that is a pipe; refused as an option of connect. In a Jupyter
+    # kernel without ipywidgets there is no bar, and DuckDB refuses every statement about it: so look first.
+    if connection.execute("SELECT current_setting('enable_progress_bar')").fetchall() == [(True,)]:
+        connection.execute("SET enable_progress_bar = false")
     return connection
 
 

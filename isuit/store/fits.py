@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import astuple, dataclass
 from datetime import datetime
@@ -11,6 +10,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from isuit.documents import from_json
 from isuit.domain import Estimate, FitKind, Skills
 from isuit.errors import InputError, NotFound
 from isuit.store.query import arrow, first, rows
@@ -47,7 +47,7 @@ class FitRecord:
     def json(self, column: str) -> Any:
         """A JSON column's value; None where the column is null."""
         text = getattr(self, column)
-        return None if text is None else json.loads(text)
+        return None if text is None else from_json(text, f"the column {column} of a fit")
 
 
 def insert_fit(connection: duckdb.DuckDBPyConnection, record: FitRecord) -> None:

@@ -4,6 +4,9 @@ Every command first tries LOCK exclusively without waiting. Having it, it emptie
 pending work (an erasure whose rewrite was cut short, a migration); a reader then converts to a shared lock and looks
 again, because another process may have got in between. A reader that finds work pending and cannot get the lock in
 time gives up as if the store were in use, which it is.
+
+Where pending work was tried and failed, a writer is refused and a reader is warned: what an erasure decided holds for
+every reader, whatever became of the file.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ import json
 import os
 import shutil
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -20,7 +24,7 @@ from typing import Any
 
 import duckdb
 
-from isuit.errors import StoreError
+from isuit.errors import StoreError, Unfinished, UnfinishedWarning
 from isuit.store.connection import busy, connect, explain, is_foreign_lock
 from isuit.store.founding import Founding, key_digest, read_key
 from isuit.store.lock import StoreLock
@@ -179,11 +183,18 @@ def _acquire(
     while True:
         try:
             if lock.try_exclusive():
-                ready = _clean_up(paths, founding, finish, write=write, create=create, inspect=inspect)
+                ready, unfinished = None, False
+                try:
+                    ready = _clean_up(paths, founding, finish, write=write, create=create, inspect=inspect)
+                except Unfinished as error:
+                    if write:
+                        raise
+                    warnings.warn(str(error), UnfinishedWarning, stacklevel=2)
+                    unfinished = True
                 if write:
                     return _connected(paths, write=True, inspect=inspect, connection=ready)
                 if lock.try_shared():
-                    store = _ready_reader(paths, inspect=inspect)
+                    store = _ready_reader(paths, inspect=inspect, unfinished=unfinished)
                     if store:
                         return store
             elif not write and lock.try_shared():
@@ -200,12 +211,13 @@ def _acquire(
         time.sleep(min(POLL_SECONDS, max(0.0, deadline - time.monotonic())))
 
 
-def _ready_reader(paths: StorePaths, *, inspect: bool) -> Store | None:
-    """A reader's store, or None when someone must first finish pending work."""
-    if not paths.database.exists() or paths.retired.exists():
+def _ready_reader(paths: StorePaths, *, inspect: bool, unfinished: bool = False) -> Store | None:
+    """A reader's store, or None when someone must first finish pending work, unless it is known to be `unfinished`."""
+    if not paths.database.exists() or (paths.retired.exists() and not unfinished):
         return None
     store = _connected(paths, write=False, inspect=inspect)
-    if not inspect and (_pending(store.connection) or outstanding(store.connection)):
+    pending = not unfinished and _pending(store.connection)
+    if not inspect and (pending or outstanding(store.connection)):
         store.close_database()
         return None
     return store

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -17,14 +19,17 @@ import pyarrow.parquet as pq
 import pytest
 
 from isuit import canonical
-from isuit.audit.log import read_log
-from isuit.audit.results import QUANTUM, TOLERANCE, quantised
+from isuit.audit.digests import rows_digest
+from isuit.audit.log import GENESIS, event_head, read_log
+from isuit.audit.results import QUANTUM, TOLERANCE, quantised, result_digest
 from isuit.domain import FitConfig
 from isuit.errors import InputError
 from isuit.ingest import read_cohort
 from isuit.service import checks, history
 from isuit.service.fitting import fit
+from isuit.service.recording import canonical_json
 from isuit.service.stores import open_store
+from isuit.store.fits import atlas_rows, get_fit
 from isuit.store.query import rows
 
 ISUIT = Path(sys.executable).parent / "isuit"
@@ -126,6 +131,118 @@ def test_a_changed_skill_diverges(store_copy: Path) -> None:
     fit_id = history.fits(store_copy)[1].fit_id
     changed(store_copy, f"UPDATE personal.skills SET skill_mean = skill_mean + 1 WHERE fit_id = '{fit_id}'")
     assert checks.rederive(store_copy, fit_id).verdict == "diverged"
+
+
+def test_one_edited_difficulty_diverges_and_is_named(store_copy: Path) -> None:
+    """What `show`, `score` and the atlas give out is what the verdict is about, not only the recorded digest."""
+    fit_id = history.fits(store_copy)[1].fit_id
+    assert checks.rederive(store_copy, fit_id).disagreements == []
+    changed(store_copy, f"UPDATE atlas.difficulty SET difficulty = difficulty + 0.2 {first_row(fit_id)}")
+    report = checks.rederive(store_copy, fit_id)
+    assert report.verdict == "diverged"
+    assert report.largest_difference == report.differences["curves"] == pytest.approx(0.2)
+    assert "atlas.difficulty: the stored curves differ from those fitted again by 0.2" in report.disagreements
+    assert "what atlas.difficulty holds of this fit is not what was logged" in report.disagreements
+
+
+def test_an_edit_below_every_tolerance_diverges_too(store_copy: Path) -> None:
+    fit_id = history.fits(store_copy)[1].fit_id
+    changed(store_copy, f"UPDATE atlas.difficulty SET suitability = suitability + 1e-12 {first_row(fit_id)}")
+    report = checks.rederive(store_copy, fit_id)
+    assert (report.verdict, report.disagreements) == (
+        "diverged",
+        ["what atlas.difficulty holds of this fit is not what was logged"],
+    )
+
+
+def test_after_an_erasure_an_edited_curve_still_diverges(store_copy: Path) -> None:
+    fit_id = history.fits(store_copy)[0].fit_id
+    assert checks.rederive(store_copy, fit_id).verdict == "erased"
+    changed(store_copy, f"UPDATE atlas.difficulty SET difficulty = difficulty + 0.2 {first_row(fit_id)}")
+    report = checks.rederive(store_copy, fit_id)
+    assert report.verdict == "diverged"
+    assert any("atlas.difficulty" in sentence for sentence in report.disagreements)
+
+
+def first_row(fit_id: str) -> str:
+    return f"WHERE rowid = (SELECT min(rowid) FROM atlas.difficulty WHERE fit_id = '{fit_id}')"
+
+
+def nudged(value: Any, path: list[str | int]) -> Any:
+    """A JSON value with one number changed by a tenth, or a verdict turned round."""
+    if not path:
+        return (not value) if isinstance(value, bool) else value + 0.1
+    value[path[0]] = nudged(value[path[0]], path[1:])
+    return value
+
+
+# Each part of the record: what is edited, and the word by which the report must name it.
+EDITS: list[tuple[str, str, list[str | int]]] = [
+    ("curves", "atlas.difficulty.difficulty", []),
+    ("curves", "atlas.difficulty.difficulty_se", []),
+    ("curves", "atlas.difficulty.suitability", []),
+    ("curves", "atlas.difficulty.metric", []),
+    ("discrimination", "ledger.fits.discrimination", []),
+    ("discrimination", "ledger.fits.discrimination_se", []),
+    ("log-likelihood", "ledger.fits.log_likelihood", []),
+    ("gates", "ledger.fits.identification", ["core_share"]),
+    ("gates", "ledger.fits.promotion", ["likelihood_ratio"]),
+    ("gates", "ledger.fits.promotion", ["ok"]),
+    ("held-out scores", "ledger.fits.held_out", ["brier_skill"]),
+    ("held-out scores", "ledger.fits.held_out", ["brier_skill_se"]),
+    ("parameters", "ledger.fits.parameters", ["coefficients", 2]),
+    ("parameters", "ledger.fits.parameters", ["bands", "", "se", 1]),
+    ("parameters", "ledger.fits.parameters", ["metric_range", 0]),
+    ("diagnostics", "ledger.fits.diagnostics", ["marginal_reliability"]),
+    ("skills", "personal.skills.skill_mean", []),
+    ("skills", "personal.skills.skill_sd", []),
+    ("skills", "personal.skills.n_outcomes", []),
+    ("skills", "personal.skills.n_bins", []),
+    ("skills", "personal.skills.usable", []),
+]
+
+
+def relogged(store: Path, fit_id: str) -> None:
+    """The work of an operator who covers an edit up: result digest, rows' digests and every head anew."""
+    with open_store(store, write=True) as opened, opened.transaction() as connection:
+        record = get_fit(connection, fit_id)
+        assert record is not None
+        atlas = atlas_rows(connection, fit_id)
+        digest = result_digest(record.kind, record.discrimination, record.discrimination_se, atlas)
+        connection.execute("UPDATE ledger.fits SET result_digest = ? WHERE fit_id = ?", [digest, fit_id])
+        previous = GENESIS
+        for event in read_log(connection):
+            content = event.content
+            if event.kind == "fit-recorded" and content["fit_id"] == fit_id:
+                content["result_digest"] = digest
+                tables = ("ledger.fits", "atlas.difficulty")
+                content["rows_digest"] = {table: rows_digest(connection, table, [fit_id]) for table in tables}
+            head = event_head(event.sequence, event.at, event.kind, content, previous)
+            connection.execute(
+                "UPDATE ledger.log SET payload = ?, previous = ?, head = ? WHERE sequence = ?",
+                [canonical_json(content), previous, head, event.sequence],
+            )
+            previous = head
+
+
+@pytest.mark.parametrize(("part", "place", "path"), EDITS)
+def test_every_stored_number_counts_even_where_the_log_was_rewritten(
+    recorded: tuple[Path, str], tmp_path: Path, part: str, place: str, path: list[str | int]
+) -> None:
+    store, fit_id = Path(shutil.copytree(recorded[0], tmp_path / "store")), recorded[1]
+    table, _, column = place.rpartition(".")
+    connection = duckdb.connect(str(store / "store.duckdb"))
+    row, value = rows(connection, f"SELECT rowid, {column} FROM {table} WHERE fit_id = ? ORDER BY ALL", [fit_id])[0]
+    changed_value = canonical_json(nudged(json.loads(value), path)) if path else nudged(value, [])
+    if column.startswith("n_"):
+        changed_value = value + 1
+    connection.execute(f"UPDATE {table} SET {column} = ? WHERE rowid = ?", [changed_value, row])
+    connection.close()
+    relogged(store, fit_id)
+    report = checks.rederive(store, fit_id)
+    assert report.verdict == "diverged"
+    assert any(f"the stored {part} differ" in sentence for sentence in report.disagreements), report.disagreements
+    assert {name for name, found in report.differences.items() if found != 0} == {part}
 
 
 def test_changed_rows_diverge(store_copy: Path) -> None:

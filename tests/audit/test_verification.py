@@ -12,6 +12,7 @@ import pytest
 
 from isuit.audit.log import log_head, read_log
 from isuit.audit.verification import Verification, verify
+from isuit.service.checks import report_of
 from isuit.service.stores import open_store
 from isuit.store.query import rows
 
@@ -93,6 +94,54 @@ def test_a_change_of_any_value_names_its_table(tampering: Tampering) -> None:
             assert table in named(found), f"{table}.{column} row {row} set to {change}: {found.disagreements}"
             tried += 1
     assert tried > 100
+
+
+# What no column of its type should hold: each must be reported, none may end in an exception.
+EXTREMES = {
+    "VARCHAR": ["''", "chr(0)", "repeat('[', 50000)", "repeat('7', 6000)", "'NaN'", "'{\"a\":{}}'", "'null'", "'[]'"],
+    "DOUBLE": ["'nan'::DOUBLE", "'inf'::DOUBLE", "'-inf'::DOUBLE", "1.7e308"],
+    "BIGINT": ["9223372036854775807", "-9223372036854775808"],
+    "TINYINT": ["127", "-128"],
+    "TIMESTAMP": ["'infinity'::TIMESTAMP", "'-infinity'::TIMESTAMP", "'290000-01-01'::TIMESTAMP"],
+    "DATE": ["'infinity'::DATE", "'-infinity'::DATE"],
+    "BLOB": ["''::BLOB", "repeat('x', 100000)::BLOB"],
+    "BOOLEAN": [],
+}
+OTHER_TYPES = ["VARCHAR USING 'text'", "INTEGER[] USING [1, 2]", "BOOLEAN USING true", "BLOB USING '\\xFF'::BLOB"]
+
+
+@pytest.mark.long
+def test_nulls_extremes_and_other_types_in_any_column_are_reported(tampering: Tampering) -> None:
+    tried = 0
+    for table, column, kind, nullable in tampering.columns():
+        if table == "ledger.pending":
+            continue
+        name = f'"{column}"'
+        lift = [] if nullable else [f"ALTER TABLE {table} ALTER {name} DROP NOT NULL"]
+        edits = [[f"UPDATE {table} SET {name} = {value}"] for value in EXTREMES[kind]]
+        edits.append([*lift, f"UPDATE {table} SET {name} = NULL"])
+        edits += [[f"ALTER TABLE {table} ALTER {name} TYPE {other}"] for other in OTHER_TYPES]
+        if sum(other == table for other, *_ in tampering.columns()) > 1:
+            edits.append([f"ALTER TABLE {table} DROP {name}"])
+        for edit in edits:
+            found = tampering.verdict(*edit)
+            assert report_of(found, None).disagreements, edit
+            if edit[-1].endswith("= NULL") and nullable:
+                continue  # every value of the column may be null already
+            assert table in named(found), (edit, found.disagreements)
+            tried += 1
+    assert tried > 400
+
+
+def test_two_rows_that_change_places_end_in_a_report(tampering: Tampering) -> None:
+    for table, column, *_ in tampering.columns():
+        ids = tampering.row_ids(table)
+        if len(ids) > 1:
+            first, last = ids[0], ids[-1]
+            other = f"CASE {table}.rowid WHEN {first} THEN {last} ELSE {first} END"
+            value = f'(SELECT it."{column}" FROM {table} AS it WHERE it.rowid = {other})'
+            swap = f'UPDATE {table} SET "{column}" = {value} WHERE rowid IN ({first}, {last})'
+            report_of(tampering.verdict(swap), None)
 
 
 def test_signs_of_zero_and_empty_texts_are_changes(tampering: Tampering) -> None:

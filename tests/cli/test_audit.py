@@ -47,6 +47,25 @@ EDITS = [
     ("ledger.store", "UPDATE ledger.store SET key_digest = 'x'"),
     ("ledger.log", "UPDATE ledger.log SET payload = 'not JSON' WHERE sequence = 2"),
     ("ledger.log", "UPDATE ledger.log SET logged_at = logged_at + INTERVAL 1 SECOND WHERE sequence = 1"),
+    *(
+        ("ledger.log", f"UPDATE ledger.log SET {column} = {value} WHERE sequence = {event}")
+        for column in ("head", "previous", "payload", "kind")
+        for value in ("'text'", "''", "chr(0)", "repeat('x', 100000)")
+        for event in ("1", "(SELECT max(sequence) FROM ledger.log)")
+    ),
+    *(
+        ("ledger.log", f"ALTER TABLE ledger.log ALTER {column} DROP NOT NULL; UPDATE ledger.log SET {column} = NULL")
+        for column in ("sequence", "logged_at", "kind", "payload", "previous", "head")
+    ),
+    ("ledger.log", "UPDATE ledger.log SET payload = repeat('[', 100000) WHERE sequence = 3"),
+    ("ledger.log", "UPDATE ledger.log SET payload = repeat('9', 5000) WHERE sequence = 3"),
+    ("ledger.log", "UPDATE ledger.log SET payload = '[]' WHERE sequence = 3"),
+    ("ledger.log", "UPDATE ledger.log SET payload = '{\"rows_digest\":7}' WHERE sequence = 3"),
+    ("ledger.log", "UPDATE ledger.log SET logged_at = 'infinity' WHERE sequence = 1"),
+    ("ledger.receipts", "UPDATE ledger.receipts SET receipt = '[1]'"),
+    ("ledger.receipts", "UPDATE ledger.receipts SET receipt = repeat('[', 100000)"),
+    ("ledger.fits", "UPDATE ledger.fits SET log_likelihood = 'nan'"),
+    ("atlas.difficulty", "UPDATE atlas.difficulty SET difficulty = 'inf'"),
     ("atlas.difficulty", "UPDATE atlas.difficulty SET difficulty = difficulty + 1e-9 WHERE rowid = 5"),
     ("atlas.sites", "UPDATE atlas.sites SET latitude = 0 WHERE site = 'north'"),
     ("personal.outcomes", "UPDATE personal.outcomes SET outcome = 1 - outcome WHERE rowid = 7"),
@@ -67,6 +86,16 @@ def test_an_edited_store_is_exit_1_and_names_the_table(
     assert not answer.json["ok"]
     assert table in {found["table"] for found in answer.json["disagreements"]}
     assert "rider-" not in answer.out + answer.err
+    read = isuit("verify", "--store", store_copy)
+    assert (read.code, read.err) == (1, "")
+
+
+def test_other_commands_refuse_a_log_without_a_head(isuit: Callable[..., Answer], store_copy: Path) -> None:
+    edited(store_copy, "UPDATE ledger.log SET head = 'secret'")
+    answer = isuit("status", "--store", store_copy)
+    assert (answer.code, answer.err.count("\n")) == (2, 1)
+    assert "isuit verify" in answer.err
+    assert "secret" not in answer.err
 
 
 def test_flipped_bytes_are_noticed(isuit: Callable[..., Answer], full_store: Path, tmp_path: Path) -> None:
@@ -113,3 +142,11 @@ def test_a_diverged_fit_is_exit_1(isuit: Callable[..., Answer], store_copy: Path
     answer = isuit("rederive", fit_id, "--store", store_copy)
     assert answer.code == 1
     assert answer.out.startswith("diverged")
+
+
+def test_an_edited_atlas_is_named(isuit: Callable[..., Answer], store_copy: Path) -> None:
+    fit_id = isuit("fits", "--store", store_copy, "--json").json["fits"][1]["fit_id"]
+    edited(store_copy, f"UPDATE atlas.difficulty SET difficulty = difficulty + 0.2 WHERE fit_id = '{fit_id}'")
+    answer = isuit("rederive", fit_id, "--store", store_copy)
+    assert answer.code == 1
+    assert "the stored curves differ from those fitted again by 0.2" in answer.out

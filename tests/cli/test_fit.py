@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +15,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import isuit as package
+from isuit.service import fitting
 from isuit.service.stores import open_store
+from isuit.store.opening import Store
 from isuit.store.query import rows
 
 if TYPE_CHECKING:
@@ -230,3 +236,50 @@ def columns_with(connection: Any, riders: list[str]) -> list[str]:
         if rows(connection, query):
             found.append(f"{table}.{column}")
     return found
+
+
+TAKE = "import fcntl, sys; f = open(sys.argv[1]); fcntl.flock(f, fcntl.LOCK_EX); print('taken', flush=True); input()"
+
+
+@pytest.fixture
+def taken_after_the_record(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[subprocess.Popen[str]]]:
+    """Another process locks the store as soon as a fit has recorded, and keeps it."""
+    holders: list[subprocess.Popen[str]] = []
+
+    @contextmanager
+    def opened(path: Path, write: bool = False, **how: Any) -> Iterator[Store]:
+        with open_store(path, write, **how) as store:
+            yield store
+        if write:
+            holder = subprocess.Popen(
+                [sys.executable, "-c", TAKE, str(path / "LOCK")],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            holders.append(holder)
+            assert holder.stdout is not None
+            assert holder.stdout.readline() == "taken\n"
+
+    monkeypatch.setattr(fitting, "open_store", opened)
+    yield holders
+    for holder in holders:
+        holder.communicate("\n")
+
+
+def test_a_recorded_fit_needs_the_store_no_more(
+    isuit: Callable[..., Answer], cohort_file: Path, taken_after_the_record: list[subprocess.Popen[str]]
+) -> None:
+    answer = isuit("fit", "--cohort", cohort_file, "--wait", "0")
+    assert (answer.code, len(taken_after_the_record)) == (0, 1), answer.err
+    assert "recorded" in answer.out
+    assert "█" in answer.out
+    assert isuit("fits", "--wait", "0").code == 75, "the store is in use, as the test wants it"
+
+
+@pytest.mark.usefixtures("taken_after_the_record")
+def test_nor_does_one_from_python(cohort_file: Path, tmp_path: Path) -> None:
+    fit = package.open(tmp_path / "store", wait=0).fit(cohort_file)
+    assert fit.summary is not None
+    assert fit.summary.recorded
+    assert fit.record.fit_id == fit.summary.fit_id

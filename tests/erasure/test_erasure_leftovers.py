@@ -11,7 +11,7 @@ import pytest
 from cohort_stores import MARKED, contents, files_with, held, small_store
 
 from isuit.erasure import erasure, rewrite
-from isuit.errors import StoreError
+from isuit.errors import StoreError, UnfinishedWarning
 from isuit.service.checks import verify
 from isuit.service.riders import delete_riders
 from isuit.service.stores import open_store
@@ -85,8 +85,12 @@ def test_a_copy_that_differs_is_never_swapped_in(store: Path, monkeypatch: pytes
 
     monkeypatch.setattr(rewrite, "fingerprint", broken)
     before = (store / "store.duckdb").read_bytes()
-    with pytest.raises(StoreError, match=r"copy of personal\.skills is not identical"), open_store(store):
+    refusal = r"copy of personal\.skills is not identical"
+    with pytest.raises(StoreError, match=refusal), open_store(store, write=True):
         pass
+    with pytest.warns(UnfinishedWarning, match=refusal), open_store(store):
+        pass
+    assert held(store, MARKED) == 0
     assert (store / "store.duckdb").read_bytes() == before
     monkeypatch.undo()
     assert verify(store).disagreements == []

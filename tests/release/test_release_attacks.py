@@ -11,8 +11,9 @@ from datetime import timedelta
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
-from release_lab import FIRST, RECENT, SECOND, Lab, Mutant, Row, draw
+from release_lab import FIRST, RECENT, SECOND, Answer, Lab, Mutant, Row, draw, table
 
 from isuit.published import ReleaseMetadata
 
@@ -79,6 +80,41 @@ class TestSpellingVariants:
     def test_it_succeeds_when_ids_are_taken_as_they_are(self, lab: Lab, mutant: Mutant) -> None:
         mutant("isuit.release.eligibility.fold", lambda rider: rider)
         assert self.leaks(lab)
+
+
+class TestIdAndToken:
+    """Six people, fitted raw and again after `pseudonymise` in the same store, are six."""
+
+    def released(self, lab: Lab, *, respelled: bool = False) -> Answer:
+        rows = draw(6, 90, seed=1, low=0.0, high=36.0)
+        raw, tokens = lab.path("raw.parquet"), lab.path("tokens.parquet")
+        pq.write_table(table(rows), raw)
+        store = lab.store([replace(row, rider=row.rider.upper()) for row in rows] if respelled else rows)
+        assert lab.isuit("pseudonymise", raw, "--out", tokens, "--store", store).code == 0
+        topic = ("--activity", "kitesurfing", "--dimension", "wind_speed_kn")
+        assert lab.isuit("fit", "--cohort", tokens, "--store", store, *topic).code == 0
+        return lab.export(store)
+
+    @pytest.mark.parametrize("respelled", [False, True])
+    def test_the_attack_fails(self, lab: Lab, respelled: bool) -> None:
+        answer = self.released(lab, respelled=respelled)
+        assert (answer.code, answer.file, answer.out) == (3, None, "")
+        assert answer.err.startswith(
+            "isuit: 6 riders of kitesurfing, wind_speed_kn stand in its cohorts both by ID and by"
+        )
+        assert answer.err.count("\n") == 1
+
+    def test_it_succeeds_when_an_id_and_its_token_are_two(self, lab: Lab, mutant: Mutant) -> None:
+        mutant("isuit.release.eligibility.named_twice", lambda riders, pseudonyms: 0)
+        answer = self.released(lab)
+        assert {row["contributors"] for row in answer.rows} == {"10-19"}, answer.err
+
+    def test_tokens_alone_are_released(self, lab: Lab) -> None:
+        raw, tokens, store = lab.path("raw.parquet"), lab.path("tokens.parquet"), lab.path("store")
+        pq.write_table(table(draw(24, seed=1)), raw)
+        assert lab.isuit("pseudonymise", raw, "--out", tokens, "--store", store).code == 0
+        assert lab.isuit("fit", "--cohort", tokens, "--store", store).code == 0
+        assert lab.export(store).rows
 
 
 @pytest.mark.long

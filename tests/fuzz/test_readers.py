@@ -1,0 +1,35 @@
+"""A bounded run of every fuzzer; `python tests/fuzz/long.py 2000` runs longer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from readers import Reader, all_readers
+
+ROUNDS = 25
+
+
+@pytest.fixture(scope="module")
+def readers(tmp_path_factory: pytest.TempPathFactory) -> list[Reader]:
+    return all_readers(tmp_path_factory.mktemp("good"))
+
+
+def test_good_files_are_read(readers: list[Reader], tmp_path: Path) -> None:
+    for reader in readers:
+        folder = tmp_path / reader.name
+        folder.mkdir()
+        for name, content in reader.good.items():
+            (folder / name).write_bytes(content)
+        reader.read(folder)
+
+
+def test_hostile_files_are_read_or_refused_with_a_sentence(readers: list[Reader], tmp_path: Path) -> None:
+    read = 0
+    for reader in readers:
+        for seed in range(ROUNDS):
+            try:
+                read += reader.round(seed, tmp_path / "hostile")
+            except Exception as crash:
+                raise AssertionError(f"{reader.name}, seed {seed}") from crash
+    assert 0 < read < ROUNDS * len(readers)  # some hostile files are harmless, and not all are
