@@ -10,7 +10,7 @@ from isuit.estimator import fit
 from isuit.estimator.diagnostics import exposure
 from isuit.estimator.diagnostics.exposure import past_outcomes
 
-from .cohorts import latent_fit, observations, of_rows, parabola, simulate
+from ..cohorts import latent_fit, observations, of_rows, parabola, simulate
 
 HOUR = 3_600_000_000
 

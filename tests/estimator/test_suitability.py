@@ -17,7 +17,7 @@ from isuit.estimator.likelihood.solver import split
 from isuit.estimator.model.population import Units
 
 from .cohorts import latent_fit
-from .test_population import two_clienteles
+from .model.test_population import two_clienteles
 
 
 @pytest.mark.parametrize("skill", [-1.0, 0.0, 1.0, 2.5])

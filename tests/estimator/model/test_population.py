@@ -14,7 +14,7 @@ from isuit.estimator import fit, score
 from isuit.estimator.likelihood.latent import LatentFit
 from isuit.estimator.model.population import Units, population_design, visits
 
-from .cohorts import latent_fit, observations, of_rows, parabola, simulate
+from ..cohorts import latent_fit, observations, of_rows, parabola, simulate
 
 GAP = 1.2
 METRIC = np.linspace(8, 28, 50)

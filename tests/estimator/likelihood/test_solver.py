@@ -17,7 +17,7 @@ from isuit.estimator.model.curves import CurveSpace
 from isuit.estimator.model.smoothing import precisions
 from isuit.experiment.cohort import Truth, draw
 
-from .cohorts import latent_fit, observations, parabola, simulate
+from ..cohorts import latent_fit, observations, parabola, simulate
 
 
 def test_the_gradient_vanishes_on_fresh_nodes(reference_fit: LatentFit) -> None:

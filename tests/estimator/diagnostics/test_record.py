@@ -12,7 +12,7 @@ from isuit.estimator import fit
 from isuit.estimator.diagnostics.exposure import marginal_tolerance
 from isuit.estimator.diagnostics.forecasts import calibration
 
-from .cohorts import observations, of_rows, parabola, simulate
+from ..cohorts import observations, of_rows, parabola, simulate
 
 
 def test_the_tolerance_of_the_marginal_identity_grows_for_few_riders() -> None:

@@ -17,7 +17,7 @@ from isuit.estimator.model.counts import Counts, count
 from isuit.estimator.model.curves import Anchor, Curve, CurveSpace, ItemCurve, plain_population
 from isuit.estimator.model.population import population_design
 
-from .cohorts import of_rows, parabola, simulate
+from ..cohorts import of_rows, parabola, simulate
 
 ANCHOR = Anchor(np.array([3.0, 10.0, 18.0, 35.0]), np.array([0.1, 0.6, 0.9, 0.05]))
 

@@ -14,7 +14,7 @@ from isuit.domain import Observations, Split
 from isuit.estimator.diagnostics import heldout
 from isuit.estimator.diagnostics.heldout import TEST_SHARE
 
-from .cohorts import observations, of_rows
+from ..cohorts import observations, of_rows
 
 DAY = 86_400_000_000
 SPLITS: list[Split] = ["rider", "time", "occasion"]

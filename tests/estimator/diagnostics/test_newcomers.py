@@ -16,7 +16,7 @@ from isuit.estimator.diagnostics import heldout, newcomers
 from isuit.estimator.diagnostics.forecasts import Forecasts
 from isuit.estimator.diagnostics.newcomers import marginals
 
-from .cohorts import latent_fit, observations, of_rows, parabola, simulate
+from ..cohorts import latent_fit, observations, of_rows, parabola, simulate
 
 
 def many_sites(seed: int, riders: int = 90, outcomes: int = 30, sites: int = 10) -> Observations:

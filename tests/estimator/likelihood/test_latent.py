@@ -13,7 +13,7 @@ from isuit.estimator.fit import FitConfig
 from isuit.estimator.likelihood.latent import LatentFit
 from isuit.estimator.likelihood.solver import split
 
-from .cohorts import latent_fit, observations, simulate
+from ..cohorts import latent_fit, observations, simulate
 
 
 def test_difficulty_band_is_the_delta_method(reference_fit: LatentFit) -> None:

@@ -15,7 +15,7 @@ from isuit.domain import NO_TIME, FloatArray, IntArray
 from isuit.estimator.diagnostics import forecasts as scores
 from isuit.estimator.diagnostics.forecasts import Forecasts, calibration, exact, held_out, of_forecasts, parts
 
-from .cohorts import observations
+from ..cohorts import observations
 
 DAY = 86_400_000_000
 

@@ -13,7 +13,7 @@ from isuit.estimator import fit
 from isuit.estimator.model.curves import Anchor
 from isuit.experiment.cohort import Truth, draw
 
-from .cohorts import latent_fit, of_rows, parabola
+from ..cohorts import latent_fit, of_rows, parabola
 
 _z, _w = np.polynomial.hermite_e.hermegauss(61)
 

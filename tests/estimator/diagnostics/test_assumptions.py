@@ -12,7 +12,7 @@ from scipy.special import expit
 from isuit.domain import FloatArray
 from isuit.estimator.diagnostics import assumptions
 
-from .cohorts import latent_fit, observations, parabola
+from ..cohorts import latent_fit, observations, parabola
 
 COHORTS = 40
 RIDERS, OUTCOMES, SITES = 150, 25, 3
