@@ -118,7 +118,7 @@ class PromotionReport:
 
 
 @dataclass(frozen=True)
-class HeldOut:
+class HeldOutScores:
     """Scores on outcomes that the fit did not see, and their rider-clustered standard error."""
 
     brier_skill: float  # over the single curve of this library
@@ -167,7 +167,7 @@ class Estimate:
     log_likelihood: float
     identification: GateReport
     promotion: PromotionReport | None  # None when identification already failed
-    held_out: HeldOut | None
+    held_out: HeldOutScores | None
     curves: tuple[DifficultyCurve, ...]
     skills: Skills | None
     parameters: dict[str, Any] = field(default_factory=dict)  # spline and covariance, enough to score exactly

@@ -25,7 +25,7 @@ import pyarrow as pa
 from isuit.audit.digests import rows_digest
 from isuit.audit.log import GENESIS, Event, instant
 from isuit.errors import InputError
-from isuit.store.fits import FitRecord, insert_atlas, insert_fit
+from isuit.store.fits import StoredFit, insert_atlas, insert_fit
 from isuit.store.migrations import tables
 from isuit.store.paths import DIRECTORY_MODE
 
@@ -54,7 +54,7 @@ curves at full precision are not for publication.
 class Bundle:
     """A bundle that was read and agrees with itself."""
 
-    record: FitRecord
+    record: StoredFit
     atlas: pa.Table
     cohort: Path | None
     log_head: str
@@ -62,7 +62,7 @@ class Bundle:
 
 def write_bundle(
     directory: Path,
-    record: FitRecord,
+    record: StoredFit,
     atlas: pa.Table,
     events: list[Event],
     cohort: Iterable[bytes | memoryview] | None,
@@ -99,7 +99,7 @@ def write_bundle(
     return [*files, "manifest.json"]
 
 
-def _record_json(record: FitRecord) -> dict[str, Any]:
+def _record_json(record: StoredFit) -> dict[str, Any]:
     """Every column; JSON columns stay text, because their bytes are what the log's digest covers."""
     return asdict(record) | {"recorded_at": instant(record.recorded_at)}
 
@@ -132,7 +132,7 @@ def read_bundle(directory: Path) -> Bundle:
     return Bundle(record, atlas, cohort if cohort.exists() else None, manifest["log_head"])
 
 
-def _check(record: FitRecord, atlas: pa.Table, events: list[Event], head: str) -> None:
+def _check(record: StoredFit, atlas: pa.Table, events: list[Event], head: str) -> None:
     previous = GENESIS
     for event in events:
         if event.previous != previous or event.computed_head() != event.head:
@@ -169,9 +169,9 @@ def _time(text: str) -> datetime:
     return datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-def _read_record(path: Path) -> FitRecord:
+def _read_record(path: Path) -> StoredFit:
     values = json.loads(path.read_text())
-    return FitRecord(**(values | {"recorded_at": _time(values["recorded_at"])}))
+    return StoredFit(**(values | {"recorded_at": _time(values["recorded_at"])}))
 
 
 def _read_atlas(path: Path) -> pa.Table:

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from isuit.audit.results import QUANTUM, TOLERANCE, largest_difference, result_digest
 from isuit.domain import Estimate, FitConfig, FloatArray
-from isuit.store.fits import FitRecord, curve_rows, skill_table
+from isuit.store.fits import StoredFit, curve_rows, skill_table
 
 Verdict = Literal["identical", "equivalent", "erased", "diverged"]
 
@@ -41,7 +41,7 @@ class Rederivation:
         return max(known) if known and all(math.isfinite(value) for value in known) else None
 
 
-def recorded_config(record: FitRecord) -> FitConfig:
+def recorded_config(record: StoredFit) -> FitConfig:
     """The configuration a fit was made with."""
     values = record.json("configuration")
     if values["anchor"] is not None:
@@ -52,7 +52,7 @@ def recorded_config(record: FitRecord) -> FitConfig:
 
 
 def compare(
-    record: FitRecord, atlas: pa.Table, skills: pa.Table | None, estimate: Estimate, *, erased: bool
+    record: StoredFit, atlas: pa.Table, skills: pa.Table | None, estimate: Estimate, *, erased: bool
 ) -> Rederivation:
     """The recorded result against a new estimate; `skills` are those still held, None where none are at hand."""
     again = curve_rows(estimate)

@@ -17,7 +17,7 @@ from isuit.domain import (
     Estimate,
     FitConfig,
     FloatArray,
-    HeldOut,
+    HeldOutScores,
     Observations,
     PromotionReport,
     Skills,
@@ -111,14 +111,14 @@ def _prepare(
 class _Predicted:
     """Scores of outcomes that were kept back, for the record and for the diagnostics."""
 
-    held_out: HeldOut | None = None
+    held_out: HeldOutScores | None = None
     scores: dict[str, Any] | None = None
     calibration: list[dict[str, float]] = field(default_factory=list)
 
 
 def _held_out(data: Observations, config: FitConfig, full: LatentFit, progress: Progress | None) -> _Predicted:
     """Fit what is not kept back, and score what is. The space of curves is the same; smoothing is chosen anew."""
-    kept_back = heldout.test_rows(data, config.split)
+    kept_back = heldout.kept_back_rows(data, config.split)
     test = data.rows(kept_back)
     successes = int(data.outcome.sum(dtype=np.int64)) - int(test.outcome.sum(dtype=np.int64))
     if not len(test) or successes in (0, len(data) - len(test)):
@@ -183,7 +183,7 @@ def _refit(
 
 
 def _promotion(
-    prepared: _Prepared, single: SingleCurve, latent: LatentFit, held_out: HeldOut | None
+    prepared: _Prepared, single: SingleCurve, latent: LatentFit, held_out: HeldOutScores | None
 ) -> PromotionReport:
     """Skill must be there (likelihood-ratio test of a = 0, on the boundary) and must not predict worse."""
     curve_precisions = int(prepared.single_design.groups.max(initial=-1)) + 1

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from isuit.domain import FloatArray, IntArray
 from isuit.release.identities import fold, is_placeholder
-from isuit.store.fits import FitRecord, fit_records
+from isuit.store.fits import StoredFit, fit_records
 from isuit.store.query import arrow
 
 GLOBAL = "global"  # the one cell of cohorts without sites
@@ -67,7 +67,7 @@ class Eligible:
     """The eligible outcomes, and what an operator is told about those that are not."""
 
     outcomes: Outcomes
-    fit: FitRecord  # the newest: its expert curve and exposure are the release's
+    fit: StoredFit  # the newest: its expert curve and exposure are the release's
     too_recent: int = 0  # lines
     untimed: int = 0  # lines of cohorts that never said until when they were observed
     placeholders: int = 0
@@ -75,9 +75,9 @@ class Eligible:
     reasons: list[str] = field(default_factory=list)
 
 
-def topics(connection: duckdb.DuckDBPyConnection, as_of: datetime | None = None) -> dict[Topic, list[FitRecord]]:
+def topics(connection: duckdb.DuckDBPyConnection, as_of: datetime | None = None) -> dict[Topic, list[StoredFit]]:
     """The fits of every activity and dimension, oldest first."""
-    found: dict[Topic, list[FitRecord]] = {}
+    found: dict[Topic, list[StoredFit]] = {}
     for fit in fit_records(connection):
         if as_of is None or fit.recorded_at <= as_of:
             found.setdefault(Topic(fit.activity, fit.dimension), []).append(fit)
@@ -86,7 +86,7 @@ def topics(connection: duckdb.DuckDBPyConnection, as_of: datetime | None = None)
 
 def eligible(
     connection: duckdb.DuckDBPyConnection,
-    fits: list[FitRecord],
+    fits: list[StoredFit],
     before: datetime,
     opted_out: Callable[[str], bool],
 ) -> Eligible:
@@ -145,7 +145,7 @@ def counts_as_rider(folded: str) -> bool:
     return not is_placeholder(folded)
 
 
-def _union(connection: duckdb.DuckDBPyConnection, fits: list[FitRecord], before: datetime) -> pa.Table:
+def _union(connection: duckdb.DuckDBPyConnection, fits: list[StoredFit], before: datetime) -> pa.Table:
     """Distinct lines over the cohorts, in an order that follows from their values."""
     until: dict[str, date | None] = {}
     for fit in fits:

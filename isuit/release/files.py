@@ -19,7 +19,7 @@ from pydantic import BaseModel, ValidationError
 
 from isuit.errors import InputError
 from isuit.release.cells import shape
-from isuit.release.format import Format, ReleaseCheck, ReleaseMetadata, ReleaseRow, rows_digest
+from isuit.release.format import Format, ReleaseCheck, ReleaseMetadata, ReleaseRow, lines_digest
 from isuit.release.page import read_page, release_page
 
 EXTENSIONS: dict[Format, str] = {
@@ -145,7 +145,7 @@ def check_file(path: Path) -> ReleaseCheck:
         return ReleaseCheck(ok=False, release=None, rows=0, digest=None, format=kind, problems=[problem])
     problems: list[str] = []
     rows = [row for row in _validated(ReleaseRow, found.rows, "row", problems) if isinstance(row, ReleaseRow)]
-    digest = rows_digest(row.line() for row in rows)
+    digest = lines_digest(row.line() for row in rows)
     metadata = None
     if found.metadata is None:
         problems.append("the metadata are missing: the file is cut short, or its metadata file is not beside it")

@@ -151,7 +151,7 @@ SCHEMAS: dict[str, type[Published]] = {
 }
 
 
-def rows_digest(lines: Iterable[str]) -> str:
+def lines_digest(lines: Iterable[str]) -> str:
     state = hashlib.sha256()
     for line in lines:
         state.update(line.encode() + b"\n")

@@ -28,7 +28,7 @@ from isuit.release.influence import refused_bins
 from isuit.release.policy import Policy
 from isuit.release.rounding import RowMaker
 from isuit.release.screening import Placed, Reasons
-from isuit.store.fits import FitRecord
+from isuit.store.fits import StoredFit
 from isuit.store.releases import BinRecord, ReleaseRecord, release_bins, release_lines, release_members
 from isuit.store.sites import Coordinates, known_sites
 
@@ -77,10 +77,10 @@ class Source:
     ) -> Source:
         return cls(connection, opted_out, known_sites(connection), as_of)
 
-    def topics(self) -> dict[Topic, list[FitRecord]]:
+    def topics(self) -> dict[Topic, list[StoredFit]]:
         return topics(self.connection, self.as_of)
 
-    def eligible(self, fits: list[FitRecord], before: datetime) -> Eligible:
+    def eligible(self, fits: list[StoredFit], before: datetime) -> Eligible:
         return eligible(self.connection, fits, before, self.opted_out)
 
 
@@ -115,7 +115,7 @@ def _release_topic(
     day: date,
     series: Series,
     topic: Topic,
-    fits: list[FitRecord],
+    fits: list[StoredFit],
     before: Mapping[Key, Released],
     draft: Draft,
 ) -> None:
@@ -170,7 +170,7 @@ def _fresh(
     return made
 
 
-def fit_until_nothing_is_refused(placed: Placed, policy: Policy, fit: FitRecord, reasons: Reasons) -> CellCurves | None:
+def fit_until_nothing_is_refused(placed: Placed, policy: Policy, fit: StoredFit, reasons: Reasons) -> CellCurves | None:
     """Fit what is left; points that one rider moves too far leave with their outcomes, and the rest is fitted again."""
     config = recorded_config(fit)
     left: Placed | None = placed
@@ -262,7 +262,7 @@ def _riders_and_outcomes(found: Eligible, source: Source, series: Series, topic:
     return fingerprints(screening.place(found.outcomes, source.sites, everyone, series.bins[topic], Reasons()))
 
 
-def _explain(source: Source, fits: list[FitRecord], found: Eligible, policy: Policy, reasons: Reasons) -> None:
+def _explain(source: Source, fits: list[StoredFit], found: Eligible, policy: Policy, reasons: Reasons) -> None:
     """For the operator: what kept outcomes out, and which cells only lack time."""
     if found.untimed:
         reasons.notes.append(

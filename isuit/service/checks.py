@@ -23,7 +23,7 @@ from isuit.ingest import Cohort, read_cohort
 from isuit.published import BundleReport, Disagreement, RederiveReport, VerifyReport
 from isuit.service.stores import DEFAULT_WAIT, open_store
 from isuit.store.cohorts import find_cohort, stored_outcomes
-from isuit.store.fits import FitRecord, atlas_rows, find_fit, skill_rows
+from isuit.store.fits import StoredFit, atlas_rows, find_fit, skill_rows
 from isuit.store.opening import Store
 
 Progress = Callable[[str, float], None]
@@ -55,7 +55,7 @@ def verify(
 class Material:
     """What a re-derivation starts from: the record, what was recorded, and the outcomes at hand."""
 
-    record: FitRecord
+    record: StoredFit
     atlas: pa.Table
     skills: pa.Table | None
     outcomes: pa.Table | None = None  # from the store; None when the auditor brings a file
@@ -136,7 +136,7 @@ def _from_bits(digits: str) -> float:
     return float(struct.unpack(">d", bytes.fromhex(digits))[0])
 
 
-def _require_version(record: FitRecord) -> None:
+def _require_version(record: StoredFit) -> None:
     from isuit import estimator
 
     if record.estimator_version != estimator.ESTIMATOR_VERSION:

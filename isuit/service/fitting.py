@@ -23,8 +23,8 @@ from isuit.ingest import Cohort, read_cohort
 from isuit.published import FitSummary, HeldOut, Identification, Promotion, Releasable
 from isuit.service.recording import record_fit
 from isuit.service.stores import DEFAULT_WAIT, open_store
-from isuit.store.cohorts import CohortRecord, find_cohort
-from isuit.store.fits import FitRecord, get_fit
+from isuit.store.cohorts import StoredCohort, find_cohort
+from isuit.store.fits import StoredFit, get_fit
 from isuit.store.opening import Store, is_store
 from isuit.store.query import rows
 from isuit.store.sites import Coordinates, known_sites
@@ -125,7 +125,7 @@ def _summary(store: Store, fit_id: str, cohort: Cohort, recorded: bool, guesses:
     )
 
 
-def releasable(store: Store, record: FitRecord, cohort: CohortRecord) -> Releasable:
+def releasable(store: Store, record: StoredFit, cohort: StoredCohort) -> Releasable:
     """Whether the fit's cohort can enter a public release (DESIGN section 6), and which option is missing if not."""
     missing = []
     if record.kind != "latent":

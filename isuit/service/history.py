@@ -15,8 +15,7 @@ from isuit.published import AtlasPoint, CohortRecord, Created, CurvePoint, FitDe
 from isuit.service.fitting import releasable
 from isuit.service.stores import DEFAULT_WAIT, open_store
 from isuit.store.cohorts import find_cohort
-from isuit.store.fits import FitRecord as StoredFit
-from isuit.store.fits import atlas_rows, current_atlas, find_fit, fit_records
+from isuit.store.fits import StoredFit, atlas_rows, current_atlas, find_fit, fit_records
 from isuit.store.opening import is_store
 from isuit.store.query import first
 

@@ -16,8 +16,8 @@ from isuit.audit.log import append_event
 from isuit.audit.results import result_digest
 from isuit.domain import Estimate, FitConfig
 from isuit.ingest import Cohort
-from isuit.store.cohorts import CohortRecord, find_cohort, insert_cohort, insert_commitments, insert_outcomes
-from isuit.store.fits import FitRecord, curve_rows, get_fit, insert_atlas, insert_fit, insert_skills
+from isuit.store.cohorts import StoredCohort, find_cohort, insert_cohort, insert_commitments, insert_outcomes
+from isuit.store.fits import StoredFit, curve_rows, get_fit, insert_atlas, insert_fit, insert_skills
 from isuit.store.opening import Store
 from isuit.store.sites import Coordinates, record_sites
 
@@ -60,7 +60,7 @@ def register_cohort(connection: duckdb.DuckDBPyConnection, cohort: Cohort) -> No
         commitment.add(rider, ROWS_LEAF_TAG, lines)
     insert_commitments(connection, cohort.cohort_hash, commitment.riders, commitment.salts, commitment.leaves)
     report = cohort.report
-    record = CohortRecord(
+    record = StoredCohort(
         cohort_hash=cohort.cohort_hash,
         outcomes=report.outcomes,
         riders=report.riders,
@@ -88,7 +88,7 @@ def _append_fit(
     connection: duckdb.DuckDBPyConnection, fit_id: str, cohort_hash: str, config: FitConfig, estimate: Estimate
 ) -> None:
     commitment = _commit_skills(connection, fit_id, estimate)
-    record = FitRecord(
+    record = StoredFit(
         fit_id=fit_id,
         cohort_hash=cohort_hash,
         activity=config.activity,
@@ -113,7 +113,7 @@ def _append_fit(
     curves = curve_rows(estimate)
     insert_atlas(connection, fit_id, config.activity, config.dimension, curves)
     digest = result_digest(record.kind, record.discrimination, record.discrimination_se, curves)
-    insert_fit(connection, FitRecord(**{**asdict(record), "result_digest": digest}))
+    insert_fit(connection, StoredFit(**{**asdict(record), "result_digest": digest}))
     payload = {
         "fit_id": fit_id,
         "cohort_hash": cohort_hash,

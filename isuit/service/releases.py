@@ -33,7 +33,7 @@ from isuit.release.format import (
     ReleaseCheck,
     ReleaseMetadata,
     described,
-    rows_digest,
+    lines_digest,
 )
 from isuit.release.making import Draft, Progress, Series, Source, make_release
 from isuit.release.policy import Policy, policy_of
@@ -164,7 +164,7 @@ def _record(draft: Draft, day: date, policy: Policy) -> tuple[ReleaseRecord, lis
         release=name,
         rows=len(lines),
         cells=draft.cells,
-        digest=rows_digest(lines),
+        digest=lines_digest(lines),
         observed_before=dates.cut_off(day, policy.lag_days).date(),
         policy=policy.model_dump(),
         weaker_than_default=policy.weaker_than_default(),

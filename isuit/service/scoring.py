@@ -14,7 +14,7 @@ from isuit.errors import InputError
 from isuit.published import ScoreReport
 from isuit.service.stores import DEFAULT_WAIT, open_store
 from isuit.service.tables import read_table, write_table
-from isuit.store.fits import FitRecord, atlas_rows, find_fit
+from isuit.store.fits import StoredFit, atlas_rows, find_fit
 
 
 def skill_value(level: str | float) -> float:
@@ -34,7 +34,7 @@ def skill_value(level: str | float) -> float:
 class Scorer:
     """One fit, ready to score: its record, its sites and the metric's observed range."""
 
-    record: FitRecord
+    record: StoredFit
     parameters: dict[str, Any]
     sites: frozenset[str]
     observed: tuple[float, float]

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, stdtrit  # of the normal and of Student's distribution
 
-from isuit.domain import FloatArray, HeldOut, IntArray, Observations, Split
+from isuit.domain import FloatArray, HeldOutScores, IntArray, Observations, Split
 
 from . import heldout
 
@@ -83,7 +83,7 @@ def _figures(sums: FloatArray) -> FloatArray:
     return np.stack([brier, brier_single, skill, log, log_single, log_single - log], axis=-1)
 
 
-def held_out(forecasts: Forecasts, split: Split) -> HeldOut:
+def held_out(forecasts: Forecasts, split: Split) -> HeldOutScores:
     """Brier scores, and the Brier skill over the single curve with a rider-clustered standard error."""
     losses = _Losses.of(forecasts)
     brier, brier_single, skill = (float(value) for value in _figures(losses.sums())[:3])
@@ -92,7 +92,7 @@ def held_out(forecasts: Forecasts, split: Split) -> HeldOut:
     influence = by_rider[:, 1] - (1.0 - skill) * by_rider[:, 2]
     correction = len(by_rider) / max(1, len(by_rider) - 1)
     se = float(np.sqrt(correction * np.sum(influence**2)) / max(float(by_rider[:, 2].sum()), np.finfo(float).tiny))
-    return HeldOut(
+    return HeldOutScores(
         brier_skill=skill,
         brier_skill_se=se,
         brier=brier,

@@ -17,7 +17,7 @@ MOST_ROWS = 1 << 21  # kept back; scores of so many outcomes are certain to the 
 _DAY = 86_400_000_000  # microseconds
 
 
-def test_rows(data: Observations, split: Split) -> NDArray[np.bool_]:
+def kept_back_rows(data: Observations, split: Split) -> NDArray[np.bool_]:
     """The rows to keep back: a fifth of each rider's units, the last ones for `time`, otherwise by a fixed hash.
 
     Of a cohort so large that this were more than `MOST_ROWS`, the same of as large a share of its riders as gives that.

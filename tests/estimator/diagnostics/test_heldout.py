@@ -51,7 +51,7 @@ def unit_of(data: Observations, split: Split) -> list[tuple[int, ...]]:
 @given(rows=rows_of)
 def test_units_are_whole_and_each_rider_gives_a_fifth(split: Split, rows: list[tuple[int, int, int, int, int]]) -> None:
     data = cohort(rows, distinct=True)
-    kept_back = heldout.test_rows(data, split)
+    kept_back = heldout.kept_back_rows(data, split)
     units = unit_of(data, split)
     side = dict(zip(units, kept_back.tolist(), strict=True))
     assert [side[unit] for unit in units] == kept_back.tolist(), "a unit is on both sides"
@@ -67,16 +67,16 @@ def test_order_labels_and_outcomes_do_not_matter(
     split: Split, rows: list[tuple[int, int, int, int, int]], seed: int
 ) -> None:
     data = cohort(rows, distinct=True)
-    kept_back = heldout.test_rows(data, split)
+    kept_back = heldout.kept_back_rows(data, split)
     generator = np.random.default_rng(seed)
     order = generator.permutation(len(data))
-    assert np.array_equal(heldout.test_rows(of_rows(data, order), split), kept_back[order])
+    assert np.array_equal(heldout.kept_back_rows(of_rows(data, order), split), kept_back[order])
     relabelled = observations(
         generator.permutation(len(data.riders))[data.rider], data.metric, data.outcome, data.site, data.observed_at
     )
-    assert np.array_equal(heldout.test_rows(relabelled, split), kept_back)
+    assert np.array_equal(heldout.kept_back_rows(relabelled, split), kept_back)
     flipped = observations(data.rider, data.metric, 1 - data.outcome, data.site, data.observed_at)
-    assert np.array_equal(heldout.test_rows(flipped, split), kept_back)
+    assert np.array_equal(heldout.kept_back_rows(flipped, split), kept_back)
 
 
 @pytest.mark.parametrize("split", SPLITS)
@@ -92,14 +92,14 @@ def test_equal_rows_do_not_bring_the_order_of_rows_in(
         assert of.site is not None
         assert of.observed_at is not None
         columns = np.stack([of.rider, of.metric, of.outcome, of.site, of.observed_at], axis=1)
-        return sorted(map(tuple, columns[heldout.test_rows(of, split)].tolist()))
+        return sorted(map(tuple, columns[heldout.kept_back_rows(of, split)].tolist()))
 
     assert kept(data) == kept(of_rows(data, np.random.default_rng(seed).permutation(len(data))))
 
 
 def test_time_keeps_back_the_last_days() -> None:
     data = observations(np.zeros(10), np.arange(10.0), np.zeros(10), observed_at=np.arange(10)[::-1] * DAY)
-    assert np.flatnonzero(heldout.test_rows(data, "time")).tolist() == [0, 1]
+    assert np.flatnonzero(heldout.kept_back_rows(data, "time")).tolist() == [0, 1]
 
 
 def test_riders_with_the_same_metrics_are_not_split_alike() -> None:
@@ -108,7 +108,7 @@ def test_riders_with_the_same_metrics_are_not_split_alike() -> None:
     metric = np.tile(np.arange(10.0), 40) + np.repeat(generator.integers(0, 2, 40), 10) * 0.0
     metric[::10] += np.arange(40) / 1000  # riders differ in one row, as real ones do
     data = observations(np.repeat(np.arange(40), 10), metric, np.zeros(400))
-    kept_back = heldout.test_rows(data, "rider").reshape(40, 10)
+    kept_back = heldout.kept_back_rows(data, "rider").reshape(40, 10)
     assert kept_back.sum() == 80
     assert kept_back[:, 1:].any(axis=0).all()
 
