@@ -23,6 +23,7 @@ from isuit.store.query import arrow
 
 GLOBAL = "global"  # the one cell of cohorts without sites
 NOWHERE = -1  # an outcome without a place, in a cohort that has places
+_NOBODY = -1  # the code of a placeholder or of someone who opted out; their rows are left out
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,7 @@ def eligible(
     for name, spelling, good in zip(names, folded, kept & ~gone, strict=True):
         if good:
             spellings[code_of[spelling]].append(name)
-    code = np.array([code_of.get(spelling, -1) for spelling in folded], dtype=np.int64)
+    code = np.array([code_of.get(spelling, _NOBODY) for spelling in folded], dtype=np.int64)
     row_name = encoded.indices.to_numpy().astype(np.int64)
     rows = (kept & ~gone)[row_name] if names else np.zeros(0, dtype=bool)
     place, places = _places(old)

@@ -21,7 +21,7 @@ from isuit.release.carrying import Fate, Key, Released, fingerprints
 from isuit.release.cell_curves import CellCurves, Unfit, comparable, fit_cells
 from isuit.release.cells import cell_of
 from isuit.release.dates import cut_off
-from isuit.release.eligibility import Eligible, Topic, eligible, topics
+from isuit.release.eligibility import NOWHERE, Eligible, Topic, eligible, topics
 from isuit.release.format import ReleaseRow
 from isuit.release.identities import fold
 from isuit.release.influence import refused_bins
@@ -140,8 +140,8 @@ def _release_topic(
 
 
 def screen(placed: Placed, policy: Policy, reasons: Reasons) -> Placed | None:
-    """Suppress what is thin, then refuse what is dominated."""
-    left = screening.suppress_thin(placed, policy, reasons)
+    """Withhold what is thin, then refuse what is dominated."""
+    left = screening.withhold_thin(placed, policy, reasons)
     return None if left is None else screening.refuse_dominated(left, policy, reasons)
 
 
@@ -288,6 +288,6 @@ def _explain(source: Source, fits: list[StoredFit], found: Eligible, policy: Pol
 
 def _cells(source: Source, found: Eligible, policy: Policy) -> set[str]:
     """The cells in which any eligible outcome lies."""
-    used = {found.outcomes.places[place] for place in np.unique(found.outcomes.place).tolist() if place >= 0}
+    used = {found.outcomes.places[place] for place in np.unique(found.outcomes.place).tolist() if place != NOWHERE}
     names = {cell_of(site, source.sites, policy.resolution) for site in used}
     return {name for name in names if name is not None}

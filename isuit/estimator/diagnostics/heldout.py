@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isuit import columns
-from isuit.domain import NO_TIME, CodeArray, FloatArray, IntArray, Observations, Split
+from isuit.domain import NO_SITE, NO_TIME, CodeArray, FloatArray, IntArray, Observations, Split
 
 TEST_SHARE = 0.2
 MOST_ROWS = 1 << 21  # kept back; scores of so many outcomes are certain to the third decimal, and they stay in memory
@@ -65,7 +65,7 @@ def _units(data: Observations, split: Split) -> tuple[IntArray, IntArray]:
     The order of units is that of riders.
     """
     time = data.observed_at if data.observed_at is not None else np.full(len(data), NO_TIME)
-    site = data.site if data.site is not None else np.full(len(data), -1)
+    site = data.site if data.site is not None else np.full(len(data), NO_SITE)
     metric = data.metric.view(np.int64)
     if split == "rider":
         return _sorting(data.rider, site, time, metric, data.outcome), np.arange(len(data))
@@ -167,7 +167,7 @@ def _all_of_some(code: CodeArray, order: IntArray) -> NDArray[np.bool_]:
     sizes = columns.counted(code, codes, code >= 0)
     chosen = order[: round(TEST_SHARE * order.size)]
     chosen = chosen[: max(1, int(np.searchsorted(np.cumsum(sizes[chosen]), MOST_ROWS, side="right")))]
-    kept_back = np.zeros(codes + 1, dtype=bool)  # the last one is for rows without a site, whose code is -1
+    kept_back = np.zeros(codes + 1, dtype=bool)  # the last one is for `NO_SITE`, which is -1
     kept_back[chosen] = True
     return np.asarray(kept_back[code])
 

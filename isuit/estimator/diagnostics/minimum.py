@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from isuit.domain import FloatArray
+from isuit.domain import NO_SITE, FloatArray
 
 from ..likelihood.latent import LatentFit
 
@@ -26,7 +26,7 @@ class Minimum:
         return {"location": self.location, "lower": self.lower, "upper": self.upper}
 
 
-def least_difficulty(fit: LatentFit, site: int = -1) -> Minimum:
+def least_difficulty(fit: LatentFit, site: int = NO_SITE) -> Minimum:
     """The least difficulty, and all metrics around it at which a slope of zero cannot be rejected (Fieller)."""
     spline = fit.space.spline
     metric = np.linspace(spline.lower, spline.upper, _FINE)

@@ -16,7 +16,7 @@ from scipy.interpolate import CubicSpline
 from scipy.linalg import LinAlgError
 
 from isuit import columns
-from isuit.domain import FloatArray, IntArray, Observations
+from isuit.domain import NO_SITE, FloatArray, IntArray, Observations
 from isuit.errors import EstimationError
 
 from ..likelihood.latent import LatentFit
@@ -100,7 +100,7 @@ def _new_sites(data: Observations, refit: Refitter) -> dict[str, Any]:
         raise _Untold("no rider at the sites kept back was seen elsewhere")
     fitted = _fitted(data, kept_back, refit, "new sites")
     test, rider = data.rows(scored), (np.cumsum(known) - 1)[data.rider[scored]]
-    shared = np.full(len(test), -1)
+    shared = np.full(len(test), NO_SITE)
     forecasts = scores.Forecasts.of(
         test, fitted.latent.predict(rider, test.metric, shared), fitted.of_single(test, shared)
     )
@@ -121,7 +121,7 @@ def _fitted(data: Observations, kept_back: NDArray[np.bool_], refit: Refitter, s
 
 
 def places(test: Observations, space: CurveSpace) -> IntArray:
-    return np.full(len(test), -1) if test.site is None or not space.sites else test.site.astype(np.int64)
+    return np.full(len(test), NO_SITE) if test.site is None or not space.sites else test.site.astype(np.int64)
 
 
 def marginals(latent: LatentFit, metric: FloatArray, site: IntArray) -> FloatArray:

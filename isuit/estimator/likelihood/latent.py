@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import expit
 
 from isuit import columns
-from isuit.domain import FloatArray, IntArray
+from isuit.domain import NO_SITE, FloatArray, IntArray
 
 from ..model.counts import Counts
 from ..model.curves import Anchor, CurveSpace, ItemCurve
@@ -57,11 +57,11 @@ class LatentFit:
         return float(np.sqrt(slope @ self.solution.covariance @ slope))
 
     def log_odds(self, metric: FloatArray, site: int) -> FloatArray:
-        """f at the metrics of one site (-1: the shared curve)."""
+        """f at the metrics of one site (`NO_SITE`: the shared curve)."""
         a, coefficients, _ = split(self.problem, self.solution.phi)
         return self.space.design(metric, np.full(metric.size, site), a).apply(coefficients)
 
-    def difficulty(self, metric: FloatArray, site: int = -1) -> Band:
+    def difficulty(self, metric: FloatArray, site: int = NO_SITE) -> Band:
         """Difficulty and its standard error, by the delta method over curve, discrimination and population."""
         value, slope = self.difficulty_slope(metric, site)
         spread = slope @ self.solution.covariance
@@ -84,7 +84,7 @@ class LatentFit:
         ]
         return value, np.hstack(columns)
 
-    def slope_band(self, metric: FloatArray, site: int = -1) -> Band:
+    def slope_band(self, metric: FloatArray, site: int = NO_SITE) -> Band:
         """The derivative of f along the metric, with its standard error: where its sign is certain."""
         a, coefficients, _ = split(self.problem, self.solution.phi)
         design = self.space.design(metric, np.full(metric.size, site), a, derivative=1)
@@ -95,7 +95,7 @@ class LatentFit:
         se = np.sqrt(np.einsum("xm,xm->x", spread, columns))
         return Band(columns @ coefficients, se, np.zeros(metric.size))
 
-    def marginal(self, metric: FloatArray, site: int = -1) -> FloatArray:
+    def marginal(self, metric: FloatArray, site: int = NO_SITE) -> FloatArray:
         """The single suitability curve: skill integrated out over the population's mixture."""
         f = self.log_odds(metric, site)
         theta = (self.units.points[:, None] + _z).ravel()
