@@ -58,7 +58,7 @@ PUBLIC_DOCUMENTS = frozenset(
 PROGRAM_KEYS = frozenset(
     {
         *("kind", "format", "tool_version", "duckdb_version", "estimator_version"),
-        *("gate", "reading", "exposure", "split", "average", "observed_until"),
+        *("gate", "reading", "exposure", "split", "average", "observed_until", "release"),
     }
 )
 

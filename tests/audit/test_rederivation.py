@@ -122,6 +122,17 @@ def test_a_changed_result_diverges(store_copy: Path) -> None:
     assert report.curve_difference == pytest.approx(0.01)
 
 
+@pytest.mark.parametrize(("change", "verdict"), [(5e-5, "equivalent"), (2e-4, "diverged")])
+def test_a_ten_thousandth_of_a_skill_sd_is_what_machines_may_differ_by(
+    store_copy: Path, change: float, verdict: str
+) -> None:
+    """Here the record differs from the refit as if another machine had made it."""
+    fit_id = history.fits(store_copy)[1].fit_id
+    changed(store_copy, f"UPDATE atlas.difficulty SET difficulty = difficulty + {change} WHERE fit_id = '{fit_id}'")
+    changed(store_copy, f"UPDATE ledger.fits SET result_digest = 'x' WHERE fit_id = '{fit_id}'")
+    assert checks.rederive(store_copy, fit_id).verdict == verdict
+
+
 def test_a_changed_skill_diverges(store_copy: Path) -> None:
     fit_id = history.fits(store_copy)[1].fit_id
     changed(store_copy, f"UPDATE personal.skills SET skill_mean = skill_mean + 1 WHERE fit_id = '{fit_id}'")

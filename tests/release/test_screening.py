@@ -167,6 +167,31 @@ def test_weights_are_capped_and_exact_in_any_order() -> None:
     assert (plain.trials != units.trials).nnz == 0
 
 
+@pytest.mark.parametrize(
+    ("heaviest", "second", "dominated"),
+    [(25.0, 15.0, False), (25.5, 1.0, True), (20.5, 20.0, True), (20.0, 20.0, False), (1.0, 1.0, False)],
+)
+def test_one_rider_may_weigh_a_quarter_and_two_two_fifths(heaviest: float, second: float, dominated: bool) -> None:
+    found = screening.is_dominated(np.array([heaviest]), np.array([second]), np.array([100.0]), Policy())
+    assert found.tolist() == [dominated]
+
+
+@pytest.mark.parametrize(("shares", "left"), [([10, 8, *[5] * 6], True), ([11, 11, *[4] * 7], False)])
+def test_a_cell_that_two_riders_dominate_is_refused(shares: list[int], left: bool) -> None:
+    """Of 48 and of 50 outcomes the heaviest has less than a quarter; the two heaviest have 37 and 44 %."""
+    rider = np.repeat(np.arange(len(shares)), shares)
+    names = tuple(f"{number:02d}" for number in range(len(shares)))
+    ones = np.ones(rider.size, np.int64)
+    metric = np.arange(rider.size) / rider.size
+    outcomes = Outcomes(names, tuple((name,) for name in names), rider, 0 * rider, ("site",), metric, ones, ones)
+    one_bin = bins.Bins(0, 1, 1.0)
+    cell = screening.Placed(outcomes, ("cell",), 0 * rider, one_bin.of(metric), one_bin)
+    reasons = screening.Reasons()
+    found = screening.refuse_dominated(cell, Policy(weight_cap=100.0), reasons)
+    assert (found is not None) is left
+    assert bool(reasons.cells) is not left
+
+
 def test_a_link_by_one_rider_is_none() -> None:
     two = placed(places=2)
     assert comparable(two).all()

@@ -104,6 +104,15 @@ def brute_skill(own: FloatArray, single: FloatArray, y: IntArray) -> float:
     return 1 - float(np.mean((own - y) ** 2) / np.mean((single - y) ** 2))
 
 
+def test_the_standard_error_of_two_riders() -> None:
+    """Of so few that n / (n - 1) doubles the variance: the sums by rider are 0.04, 0.25 against 0.25, 0.25."""
+    found = held_out(forecasts([0.8, 0.5], [0.5, 0.5], [1, 1], [0, 1]), "rider")
+    ratio = 0.29 / 0.5
+    influence = np.array([0.04, 0.25]) - ratio * 0.25
+    assert found.brier_skill == pytest.approx(1 - ratio, abs=1e-12)
+    assert found.brier_skill_se == pytest.approx(np.sqrt(2 / 1 * np.sum(influence**2)) / 0.5, rel=1e-9)
+
+
 def test_standard_error_and_interval_against_a_bootstrap_by_hand() -> None:
     generator = np.random.default_rng(4)
     p, y, rider = clustered(generator, 60, 6)
