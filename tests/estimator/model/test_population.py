@@ -188,6 +188,23 @@ def test_sites_that_no_rider_links_are_named_and_have_no_difficulty() -> None:
         score(estimate.parameters, 18.0, "site-002", 0.0)
 
 
+def test_sites_are_compared_where_most_outcomes_are_not_where_most_sites_are() -> None:
+    """30 riders share sites 0 and 1; 60 others went to site 2 alone, and have twice as many outcomes."""
+    generator = np.random.default_rng(4)
+    rider = np.repeat(np.arange(90), 20)
+    site = np.where(rider < 30, generator.integers(0, 2, rider.size), 2)
+    metric = generator.uniform(3, 35, rider.size)
+    outcome = simulate(generator, rider, generator.standard_normal(90), parabola(metric))
+    estimate = fit(observations(rider, metric, outcome, site))
+    assert estimate.diagnostics["incomparable_sites"] == ["site-000", "site-001"]
+    # One rider who went to both islands makes them one.
+    linked = site.copy()
+    linked[-1] = 0
+    estimate = fit(observations(rider, metric, outcome, linked))
+    assert estimate.diagnostics["incomparable_sites"] == []
+    assert all(curve.difficulty is not None for curve in estimate.curves)
+
+
 @pytest.mark.long
 def test_correlated_exposure_takes_the_bias_of_the_curve_away() -> None:
     """Stronger riders go out in stronger wind: without a regression of skill on exposure, strong wind looks easy."""

@@ -1,0 +1,225 @@
+"""Changes the program in one place at a time and runs the tests that should notice: `python tests/tools/mutants.py`.
+
+    python tests/tools/mutants.py                          a sample of every module below
+    python tests/tools/mutants.py gate --each 0            every mutant of the modules with `gate` in their path
+    python tests/tools/mutants.py --seed 2 --each 20       another and larger sample
+
+A mutant lives in memory: a forked process compiles the changed source when the module is imported and runs pytest, so
+no file is touched and what takes long to import is imported once. Tests that start the console script see the program
+as it is. What survives is printed with its line; it is either a test that is missing or a change that means nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import importlib
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import os
+import random
+import resource
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[2]
+PATIENCE = (
+    3.0  # times the CPU time of the tests without a change, and some seconds: a mutant that takes longer is noticed
+)
+
+STORE = ["tests/audit/test_digests.py", "tests/audit/test_verification.py", "tests/audit/test_rederivation.py"]
+ERASURE = [
+    *("tests/erasure/test_pseudonyms.py", "tests/erasure/test_rewrite.py", "tests/erasure/test_erasure_leftovers.py"),
+    *("tests/erasure/test_erasure.py", "tests/cli/test_riders.py"),
+]
+RELEASE = ["tests/release/test_screening.py", "tests/release/test_carrying.py", "tests/release/test_release.py",
+           "tests/release/test_release_attacks.py"]  # fmt: skip
+# Modules, and the tests that should notice a change in them: the quickest first, because the first failure ends a run.
+TARGETS: dict[str, list[str]] = {
+    "isuit/audit": [*STORE, "tests/cli/test_audit.py"],
+    "isuit/erasure": [*ERASURE, "tests/service/test_fitting.py"],
+    "isuit/release": [*RELEASE, "tests/release/test_release_page.py"],
+    "isuit/estimator/gate.py": ["tests/estimator/test_gate.py", "tests/estimator/test_slices.py"],
+    "isuit/estimator/diagnostics/forecasts.py": ["tests/estimator/diagnostics/test_forecasts.py"],
+}
+SWAPS: dict[type[ast.AST], type[ast.AST]] = {
+    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
+    ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is,
+    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.FloorDiv: ast.Mult, ast.Pow: ast.Mult,
+    ast.And: ast.Or, ast.Or: ast.And, ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd,
+}  # fmt: skip
+
+
+class Mutant(NamedTuple):
+    path: Path
+    line: int
+    before: str
+    after: str
+    source: str  # the whole module, changed
+
+
+def mutants(path: Path) -> Iterator[Mutant]:
+    """Every change of one operator, constant, condition or statement of a module."""
+    text = path.read_text()
+    places = len(list(ast.walk(ast.parse(text))))
+    for place in range(places):
+        tree = ast.parse(text)
+        node = list(ast.walk(tree))[place]
+        if not hasattr(node, "lineno") or _is_declaration(tree, node):
+            continue
+        before = ast.unparse(node)
+        for after in _changes(tree, node):
+            yield Mutant(path, node.lineno, before.split("\n")[0], after.split("\n")[0], ast.unparse(tree))
+            tree = ast.parse(text)
+            node = list(ast.walk(tree))[place]
+
+
+def _changes(tree: ast.AST, node: ast.AST) -> Iterator[str]:
+    """Change the node in place; after each change the caller reads the tree, and parses it anew if another follows."""
+    if isinstance(node, ast.Compare) and type(node.ops[0]) in SWAPS:
+        node.ops[0] = SWAPS[type(node.ops[0])]()  # type: ignore[assignment]
+        yield ast.unparse(node)
+    elif isinstance(node, ast.BinOp | ast.BoolOp | ast.AugAssign) and type(node.op) in SWAPS:
+        node.op = SWAPS[type(node.op)]()  # type: ignore[assignment]
+        yield ast.unparse(node)
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not | ast.Invert | ast.USub):
+        node.op = ast.UAdd() if isinstance(node.op, ast.USub) else node.op
+        new: ast.AST = node if isinstance(node.op, ast.UAdd) else node.operand
+        _replace(tree, node, new)
+        yield ast.unparse(new)
+    elif isinstance(node, ast.Constant) and isinstance(node.value, bool):
+        node.value = not node.value
+        yield ast.unparse(node)
+    elif isinstance(node, ast.Constant) and isinstance(node.value, int | float):
+        node.value = node.value + 1
+        yield ast.unparse(node)
+    elif isinstance(node, ast.If | ast.IfExp):
+        node.test = ast.Constant(False)
+        yield "if False"
+    elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+        _replace(tree, node, ast.Pass())
+        yield "pass"
+
+
+def _replace(tree: ast.AST, old: ast.AST, new: ast.AST) -> None:
+    class Replacing(ast.NodeTransformer):
+        def visit(self, node: ast.AST) -> ast.AST:
+            return new if node is old else self.generic_visit(node)
+
+    Replacing().visit(tree)
+    ast.fix_missing_locations(tree)
+
+
+def _is_declaration(tree: ast.AST, node: ast.AST) -> bool:
+    """Types and decorators (`frozen=True`) are no behaviour, and neither are the constants in them."""
+    declarations: list[ast.AST] = []
+    for owner in ast.walk(tree):
+        declarations += getattr(owner, "decorator_list", [])
+        parts = (getattr(owner, "annotation", None), getattr(owner, "returns", None))
+        declarations += [part for part in parts if isinstance(part, ast.AST)]
+    return any(node is inner for declaration in declarations for inner in ast.walk(declaration))
+
+
+class _Changed(importlib.abc.MetaPathFinder, importlib.abc.SourceLoader):
+    """Gives one module another source."""
+
+    def __init__(self, mutant: Mutant) -> None:
+        self._mutant = mutant
+        self._name = ".".join(mutant.path.relative_to(ROOT).with_suffix("").parts)
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> importlib.machinery.ModuleSpec | None:
+        if name != self._name:
+            return None
+        return importlib.util.spec_from_file_location(name, self._mutant.path, loader=self)
+
+    def get_filename(self, fullname: str) -> str:
+        return str(self._mutant.path)
+
+    def get_data(self, path: str | bytes) -> bytes:
+        return self._mutant.source.encode()
+
+    def path_stats(self, path: str | bytes) -> dict[str, float]:
+        raise OSError  # so that no compiled file is read or written
+
+
+def survives(mutant: Mutant | None, tests: list[str], seconds: int = 3600) -> bool:
+    """Whether the tests pass all the same, in a process of their own that may take so much CPU time."""
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
+            quiet = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(quiet, 1)
+            os.dup2(quiet, 2)
+            if mutant is not None:
+                sys.meta_path.insert(0, _Changed(mutant))
+            import pytest
+
+            code = int(
+                pytest.main([*tests, "-x", "-q", "-m", "not long", "-p", "no:cacheprovider", "-p", "no:randomly"])
+            )
+        finally:
+            os._exit(code)
+    return os.waitpid(child, 0)[1] == 0
+
+
+def modules(wanted: list[str]) -> Iterator[tuple[Path, list[str]]]:
+    for target, tests in TARGETS.items():
+        place = ROOT / target
+        for path in [place] if place.is_file() else sorted(place.glob("[!_]*.py")):
+            if not wanted or any(word in str(path.relative_to(ROOT)) for word in wanted):
+                yield path, tests
+
+
+def preload() -> None:
+    """What every test imports; nothing of isuit, or the mutant would come too late."""
+    for name in ("duckdb", "pandas", "pyarrow.parquet", "pydantic", "pytest", "scipy.optimize", "scipy.sparse.csgraph"):
+        importlib.import_module(name)
+
+
+def _children_seconds() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("module", nargs="*", help="only modules with this in their path")
+    parser.add_argument("--each", type=int, default=8, help="mutants of each module; 0 for all")
+    parser.add_argument("--seed", type=int, default=1)
+    given = parser.parse_args()
+    os.chdir(ROOT)
+    preload()
+    chance = random.Random(given.seed)
+    tried, left, limits = 0, [], dict[tuple[str, ...], int]()
+    for path, tests in modules(given.module):
+        if tuple(tests) not in limits:
+            before = _children_seconds()
+            if not survives(None, tests):
+                print(f"these tests fail without any change: {' '.join(tests)}")
+                return 1
+            limits[tuple(tests)] = 10 + int(PATIENCE * (_children_seconds() - before))
+        found = list(mutants(path))
+        chosen = chance.sample(found, min(given.each, len(found))) if given.each else found
+        for mutant in sorted(chosen, key=lambda one: one.line):
+            started = time.monotonic()
+            alive = survives(mutant, tests, limits[tuple(tests)])
+            tried += 1
+            where = f"{path.relative_to(ROOT)}:{mutant.line}"
+            change = f"{mutant.before}  ->  {mutant.after}"
+            verdict = "SURVIVED" if alive else "noticed "
+            print(f"{verdict} {where}: {change} [{time.monotonic() - started:.0f} s]", flush=True)
+            if alive:
+                left.append(f"{where}: {change}")
+    print(f"{tried} mutants, {len(left)} survived")
+    print("\n".join(left))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
