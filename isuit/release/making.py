@@ -1,4 +1,4 @@
-"""One release, in the order of DESIGN section 6: eligible, space, suppress, fit, influence, round, carry forward.
+"""One release, in the order of docs/contract.md, section 8: eligible, space, withhold, fit, influence, round, carry.
 
 `make_release` reads the store and writes nothing. What it returns is all that a release consists of: the rows, who
 stands behind each, and, for the operator alone, why cells are missing.

@@ -12,8 +12,8 @@ import pyarrow as pa
 from isuit import canonical
 from isuit.store.query import batches, first, insert, rows
 
-# The order of the canonical lines (DESIGN section 3): a null is an empty field and comes first, TAB sorts below every
-# character a text may hold, and the metric's bits sort negative values after positive ones, each by size.
+# The order of the canonical lines (docs/contract.md, section 3): a null is an empty field and comes first, TAB sorts
+# below every character a text may hold, and the metric's bits sort negative values after positive ones, each by size.
 CANONICAL_ORDER = "rider, site NULLS FIRST, observed_at NULLS FIRST, metric < 0, abs(metric), outcome"
 
 
