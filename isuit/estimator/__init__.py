@@ -1,10 +1,10 @@
-"""Marginal maximum likelihood for skill and difficulty. Numpy and scipy only: no store, no clock, no printing.
+"""Marginal maximum likelihood for skill and difficulty: arrays in, an estimate out; no store, no clock, no printing.
 
     estimate = fit(observations, FitConfig())
 
-`fit.py` tells the order of the steps; `quadrature.py` is the likelihood, on the grids of `grids.py` and with the
-information of `information.py`; `solver.py` is its maximisation, `curves.py` and `population.py` the two sides of the
-model, `latent.py` what follows from a solution, `diagnostics.py` what a fit says about itself.
+`fit.py` lists the steps in order. `model/` is what is fitted: curves along the metric and the population of skills.
+`likelihood/` integrates skill out and finds the maximum. `diagnostics/` is what a fit says about itself. `gate.py` and
+`validity.py` decide what is fitted at all, and `suitability.py` scores from the recorded parameters.
 """
 
 from isuit.estimator.fit import ESTIMATOR_VERSION, fit, predict_held_out

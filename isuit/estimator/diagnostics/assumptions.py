@@ -30,12 +30,12 @@ from ..model.population import visits
 
 LEVEL = 0.01
 LEAST_RIDERS = 50  # with fewer the variance among riders is too uncertain to test with
-MOST_ENTRIES = 1 << 22  # counts that are looked at; of a larger cohort every second rider, or third, or further
+MOST_ENTRIES = 1 << 22  # counts that are looked at; in a larger cohort those of every second or third rider, and so on
 CLIENTELE_RIDERS = 20  # a clientele of fewer counts with the rest
 MOST_CLIENTELES = 8
 _OTHERS = -1  # code of the riders who are in none of the largest clienteles
 STEEPER = 0.1  # relative change of discrimination over one sd of the metric that is worth a sentence
-NOT_NORMAL = 0.1  # coefficient of a departure from normal that is
+NOT_NORMAL = 0.1  # coefficient of a departure from normal that is worth one
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class _Tested:
 
     @classmethod
     def of(cls, fit: LatentFit) -> _Tested:
-        """All riders, or of a large cohort as many as bound the cost."""
+        """All riders; of a cohort with more than `MOST_ENTRIES` counts, every second or third rider, and so on."""
         solution, likelihood = fit.solution, fit.problem.likelihood
         a, _, population = split(fit.problem, solution.phi)
         posterior, every = solution.at.posterior, -(-likelihood.counts.trials.nnz // MOST_ENTRIES)

@@ -54,7 +54,7 @@ class Refit:
         return np.concatenate([np.zeros(0), *map(suitability, columns.slices(len(test), columns.DESIGN_ROWS))])
 
 
-# Fits the rows of a mask and only the riders who have any there, under a name of its own in the progress.
+# Takes a mask of rows and a name for the progress; fits these rows, with only the riders who have any among them.
 Refitter = Callable[[NDArray[np.bool_], str], Refit]
 
 
@@ -79,7 +79,7 @@ def nobody(reason: str) -> dict[str, Any]:
 
 
 class _Untold(Exception):
-    """Why there is no score."""
+    """There is no score, for the reason that the message gives."""
 
 
 def _new_riders(data: Observations, refit: Refitter) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The latent fit: skill and difficulty told apart, with standard errors, in units of the cohort's skill."""
+"""The latent fit: skill apart from difficulty, with standard errors, in units of the sd of the cohort's skill."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ class LatentFit:
 
     @property
     def population_degrees_of_freedom(self) -> float:
-        """The part of the above that the population's regressors take."""
+        """The part of `effective_degrees_of_freedom` that belongs to the population's regressors."""
         information = self.solution.at.information
         assert information is not None
         by_parameter = np.einsum("mn,nm->m", self.solution.covariance, information)
@@ -142,9 +142,10 @@ def fit_latent(
     near: LatentFit | None = None,
     progress: Progress | None = None,
 ) -> LatentFit:
-    """Fit skill and difficulty, starting from the single curve.
+    """Fit skill and difficulty.
 
-    Or from a fit of the whole cohort, near which the fit of a part must be; such a fit predicts and has no errors.
+    The solver starts from the single curve; or, when `counts` are a part of a cohort, from `near`, the fit of the whole,
+    which must be close by. A fit that starts from `near` is for predictions, and has no standard errors.
     """
     items = ItemCurve.of(space, counts.item_metric, counts.item_site)
     used = int(items.plain.groups.max(initial=-1)) + 1
