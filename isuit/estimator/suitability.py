@@ -97,7 +97,7 @@ def score(parameters: dict[str, Any], metric: float, site: str | None, skill: fl
     name = site if site is not None and sites else ""
     if name not in parameters["bands"]:
         raise InputError("No rider links this site to the others, so it has no difficulty; score at another site.")
-    code = sites.index(name) if name else -1
+    code = sites.index(name) if name else NO_SITE
     latent = parameters["kind"] == "latent"
     a = parameters["raw_discrimination"] if latent else 0.0
     f = float(space.design(np.array([metric]), np.array([code]), a).apply(np.array(parameters["coefficients"]))[0])

@@ -1,9 +1,9 @@
 """Which outcomes are kept back, so that predictions can be scored on what a fit did not see.
 
 What is kept back follows from a rider's own metrics and times alone. The order of the rows, the names of riders and
-sites, and the outcomes do not matter, so a cohort is split in the same way wherever it is fitted. A unit is kept back or
-not as a whole: it is one outcome (split `rider`), a rider's outcomes at one site on one day (`occasion`), or a rider's
-outcomes on one day (`time`).
+sites, and the outcomes do not matter, so a cohort is split in the same way wherever it is fitted. A unit is kept back
+as a whole or not at all: it is one outcome (split `rider`), a rider's outcomes at one site on one day (`occasion`), or
+a rider's outcomes on one day (`time`).
 """
 
 from __future__ import annotations

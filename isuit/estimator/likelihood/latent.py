@@ -13,6 +13,7 @@ from isuit.domain import NO_SITE, FloatArray, IntArray
 from ..model.counts import Counts
 from ..model.curves import Anchor, CurveSpace, ItemCurve
 from ..model.population import Units, population_design
+from ..model.smoothing import FREE
 from .quadrature import MarginalLikelihood
 from .single_curve import SingleCurve
 from .solver import Problem, Progress, Solution, State, penalised, solve, split
@@ -144,7 +145,7 @@ def fit_latent(
 ) -> LatentFit:
     """Fit skill and difficulty.
 
-    The solver starts from the single curve; or, when `counts` are a part of a cohort, from `near`, the fit of the whole,
+    The solver starts from the single curve; or, when `counts` are a part of a cohort, from `near`, the whole's fit,
     which must be close by. A fit that starts from `near` is for predictions, and has no standard errors.
     """
     items = ItemCurve.of(space, counts.item_metric, counts.item_site)
@@ -153,7 +154,7 @@ def fit_latent(
     problem = Problem(
         MarginalLikelihood(counts, population),
         items,
-        np.concatenate([[-1], items.plain.groups, population.groups]),
+        np.concatenate([[FREE], items.plain.groups, population.groups]),
         items.plain.size,
     )
     if near is None:
