@@ -3,6 +3,7 @@
     python tests/tools/mutants.py                          a sample of every module below
     python tests/tools/mutants.py gate --each 0            every mutant of the modules with `gate` in their path
     python tests/tools/mutants.py --seed 2 --each 20       another and larger sample
+    python tests/tools/mutants.py --quick                  only with the tests that take seconds
 
 A mutant lives in memory: a forked process compiles the changed source when the module is imported and runs pytest, so
 no file is touched and what takes long to import is imported once. Tests that start the console script see the program
@@ -31,20 +32,24 @@ PATIENCE = (
     3.0  # times the CPU time of the tests without a change, and some seconds: a mutant that takes longer is noticed
 )
 
-STORE = ["tests/audit/test_digests.py", "tests/audit/test_verification.py", "tests/audit/test_rederivation.py"]
-ERASURE = [
-    *("tests/erasure/test_pseudonyms.py", "tests/erasure/test_rewrite.py", "tests/erasure/test_erasure_leftovers.py"),
-    *("tests/erasure/test_erasure.py", "tests/cli/test_riders.py"),
-]
-RELEASE = ["tests/release/test_screening.py", "tests/release/test_carrying.py", "tests/release/test_release.py",
-           "tests/release/test_release_attacks.py"]  # fmt: skip
-# Modules, and the tests that should notice a change in them: the quickest first, because the first failure ends a run.
-TARGETS: dict[str, list[str]] = {
-    "isuit/audit": [*STORE, "tests/cli/test_audit.py"],
-    "isuit/erasure": [*ERASURE, "tests/service/test_fitting.py"],
-    "isuit/release": [*RELEASE, "tests/release/test_release_page.py"],
-    "isuit/estimator/gate.py": ["tests/estimator/test_gate.py", "tests/estimator/test_slices.py"],
-    "isuit/estimator/diagnostics/forecasts.py": ["tests/estimator/diagnostics/test_forecasts.py"],
+# Modules by the beginning of their path; the tests that should notice a change in them within seconds; and further ones
+# that are run where those did not, unless `--quick` is given. The longest beginning that fits a module counts.
+TARGETS: dict[str, tuple[str, str]] = {
+    "isuit/audit/": ("audit/test_digests audit/test_verification", "audit/test_rederivation cli/test_audit"),
+    "isuit/audit/results": ("audit/test_rederivation", "audit/test_verification"),
+    "isuit/audit/rederivation": ("audit/test_rederivation", "cli/test_audit"),
+    "isuit/audit/bundle": ("audit/test_rederivation", "cli/test_audit"),
+    "isuit/erasure/": ("erasure/test_erasure erasure/test_rewrite", "erasure/test_erasure_leftovers cli/test_riders"),
+    "isuit/erasure/pseudonyms": ("erasure/test_pseudonyms", "cli/test_riders"),
+    "isuit/erasure/elsewhere": ("erasure/test_pseudonyms erasure/test_erasure", "cli/test_riders"),
+    "isuit/erasure/suppression": ("service/test_fitting erasure/test_erasure", "cli/test_riders"),
+    "isuit/release/": ("release/test_release", "release/test_release_attacks release/test_release_page"),
+    **dict.fromkeys(
+        [f"isuit/release/{name}" for name in ("bins", "carrying", "cells", "identities", "rounding", "screening")],
+        ("release/test_screening release/test_carrying", "release/test_release release/test_release_attacks"),
+    ),
+    "isuit/estimator/gate": ("estimator/test_gate", "estimator/test_slices"),
+    "isuit/estimator/diagnostics/forecasts": ("estimator/diagnostics/test_forecasts", "estimator/test_fit"),
 }
 SWAPS: dict[type[ast.AST], type[ast.AST]] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
@@ -168,12 +173,15 @@ def survives(mutant: Mutant | None, tests: list[str], seconds: int = 3600) -> bo
     return os.waitpid(child, 0)[1] == 0
 
 
-def modules(wanted: list[str]) -> Iterator[tuple[Path, list[str]]]:
-    for target, tests in TARGETS.items():
-        place = ROOT / target
-        for path in [place] if place.is_file() else sorted(place.glob("[!_]*.py")):
-            if not wanted or any(word in str(path.relative_to(ROOT)) for word in wanted):
-                yield path, tests
+def modules(wanted: list[str], quick: bool) -> Iterator[tuple[Path, list[str]]]:
+    """Every module to change, with the files of its tests in the order in which they are run."""
+    for path in sorted(ROOT.glob("isuit/**/[!_]*.py")):
+        name = path.relative_to(ROOT).with_suffix("").as_posix()
+        fitting = [beginning for beginning in TARGETS if name.startswith(beginning)]
+        if fitting and (not wanted or any(word in name for word in wanted)):
+            first, further = TARGETS[max(fitting, key=len)]
+            tests = first.split() + ([] if quick else further.split())
+            yield path, [f"tests/{test}.py" for test in tests]
 
 
 def preload() -> None:
@@ -191,13 +199,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("module", nargs="*", help="only modules with this in their path")
     parser.add_argument("--each", type=int, default=8, help="mutants of each module; 0 for all")
+    parser.add_argument("--quick", action="store_true", help="only the tests that take seconds")
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
     os.chdir(ROOT)
     preload()
     chance = random.Random(given.seed)
     tried, left, limits = 0, [], dict[tuple[str, ...], int]()
-    for path, tests in modules(given.module):
+    for path, tests in modules(given.module, given.quick):
         if tuple(tests) not in limits:
             before = _children_seconds()
             if not survives(None, tests):

@@ -113,6 +113,20 @@ def test_the_standard_error_of_two_riders() -> None:
     assert found.brier_skill_se == pytest.approx(np.sqrt(2 / 1 * np.sum(influence**2)) / 0.5, rel=1e-9)
 
 
+def test_a_rider_who_was_predicted_without_error_counts() -> None:
+    """Rider 0 has no loss at all, and is still one of the three whose losses vary."""
+    found = held_out(forecasts([1.0, 0.5, 0.8], [0.5, 0.5, 0.5], [1, 1, 1], [0, 1, 2]), "rider")
+    losses = np.array([0.0, 0.25, 0.04])
+    influence = losses - losses.sum() / 0.75 * 0.25
+    assert found.brier_skill_se == pytest.approx(np.sqrt(3 / 2 * np.sum(influence**2)) / 0.75, rel=1e-9)
+
+
+@pytest.mark.parametrize(("clusters", "tail"), [(10, 0.00855), (20, 0.01588), (1_000_000, 0.025)])
+def test_of_few_clusters_less_is_cut_off(clusters: int, tail: float) -> None:
+    """By a table: 2.2622 x 1.0541 sds of ten, 2.0930 x 1.0260 of twenty (Student's, and root of n / (n - 1))."""
+    assert scores._tail(clusters) == pytest.approx(tail, abs=5e-6)
+
+
 def test_standard_error_and_interval_against_a_bootstrap_by_hand() -> None:
     generator = np.random.default_rng(4)
     p, y, rider = clustered(generator, 60, 6)
