@@ -34,6 +34,18 @@ def test_every_kind_of_event_is_described() -> None:
     assert [kind for kind in sorted(written) if f"`{kind}`" not in described] == []
 
 
+def test_files_that_a_page_names_are_there() -> None:
+    for page in [
+        *sorted((pages.ROOT / "docs").rglob("*.md")),
+        pages.ROOT / "README.md",
+        pages.ROOT / "CONTRIBUTING.md",
+    ]:
+        named = re.findall(
+            r"(?<![\w/])(?:isuit|cli|schemas|tests|benchmarks)/[\w/]+\.(?:py|json|md|R)\b", page.read_text()
+        )
+        assert [name for name in named if not (pages.ROOT / name).exists()] == [], page.name
+
+
 def test_comments_cite_pages_and_sections_that_are_there() -> None:
     cited = 0
     for path in CODE:

@@ -67,10 +67,10 @@ def test_below_k_a_row_is_withdrawn(live: int, withdrawn: bool) -> None:
 @pytest.mark.parametrize("column", ["metric", "outcome", "times"])
 def test_another_value_is_another_number_for_its_rider_and_nobody_else(column: str) -> None:
     whole = placed()
-    before = fingerprints(whole)
-    changed = {"metric": 1e-9, "outcome": 1, "times": 1}[column]
     values = getattr(whole.outcomes, column)
-    values[5] = (1 - values[5]) if column == "outcome" else values[5] + changed
+    values[5] = 1 if column != "metric" else 0.1
+    before = fingerprints(whole)
+    values[5] = {"metric": np.nextafter(0.1, 1), "outcome": 0, "times": 2}[column]
     rider = whole.outcomes.riders[whole.outcomes.rider[5]]
     after = fingerprints(whole)
     assert before.keys() == after.keys()

@@ -96,6 +96,7 @@ def test_a_cell_around_a_pole_spans_all_longitudes(pole: float) -> None:
 @settings(max_examples=200, deadline=None)
 @given(low=st.floats(-1e4, 1e4), span=st.floats(1e-3, 1e4))
 @example(low=-5e-324, span=12.0)
+@example(low=5.0, span=119.0)  # a width of 10 needs thirteen bins
 def test_bins_are_round_and_cover_what_k_riders_reach(low: float, span: float) -> None:
     rider = np.repeat(np.arange(12), 2)
     metric = np.tile([low, low + span], 12)
@@ -103,11 +104,17 @@ def test_bins_are_round_and_cover_what_k_riders_reach(low: float, span: float) -
     assert found is not None
     assert 1 <= found.number <= bins.MOST
     assert found.number >= 5 or span < 1e-9 * max(abs(low), 1)
+    assert float(f"{found.width:e}".split("e")[0]) in (1.0, 2.0, 2.5, 4.0, 5.0)
     inside = found.of(metric)
     assert (inside >= 0).all()
     for index in range(found.number):
         assert found.edge(index) < found.centre(index) < found.edge(index + 1)
         assert found.of(np.array([found.centre(index)])) == [index]
+
+
+def test_a_bin_has_its_lower_edge_and_the_last_one_its_upper_too() -> None:
+    found = bins.Bins(2, 3, 0.5).of(np.array([0.99, 1.0, 1.49, 1.5, 2.0, 2.5, 2.51]))
+    assert found.tolist() == [bins.OUTSIDE, 0, 0, 1, 2, 2, bins.OUTSIDE]
 
 
 def test_bins_of_a_constant_metric() -> None:

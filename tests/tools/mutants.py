@@ -39,10 +39,10 @@ TARGETS: dict[str, tuple[str, str]] = {
     "isuit/audit/results": ("audit/test_rederivation", "audit/test_verification"),
     "isuit/audit/rederivation": ("audit/test_rederivation", "cli/test_audit"),
     "isuit/audit/bundle": ("audit/test_rederivation", "cli/test_audit"),
-    "isuit/erasure/": ("erasure/test_erasure erasure/test_rewrite", "erasure/test_erasure_leftovers cli/test_riders"),
+    "isuit/erasure/": ("erasure/test_rewrite erasure/test_erasure_leftovers", "erasure/test_elsewhere cli/test_riders"),
     "isuit/erasure/pseudonyms": ("erasure/test_pseudonyms", "cli/test_riders"),
-    "isuit/erasure/elsewhere": ("erasure/test_pseudonyms erasure/test_erasure", "cli/test_riders"),
-    "isuit/erasure/suppression": ("service/test_fitting erasure/test_erasure", "cli/test_riders"),
+    "isuit/erasure/elsewhere": ("erasure/test_elsewhere erasure/test_pseudonyms", "cli/test_riders"),
+    "isuit/erasure/suppression": ("service/test_fitting", "cli/test_riders"),
     "isuit/release/": ("release/test_release", "release/test_release_attacks release/test_release_page"),
     **dict.fromkeys(
         [f"isuit/release/{name}" for name in ("bins", "carrying", "cells", "identities", "rounding", "screening")],
