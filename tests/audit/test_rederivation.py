@@ -178,6 +178,16 @@ class TestBundle:
             checks.rederive_bundle(tmp_path / "bundle")
         assert checks.rederive_bundle(tmp_path / "bundle", cohort).verdict == "identical"
 
+    def test_of_a_single_curve_which_has_no_difficulty(
+        self, tmp_path: Path, cohort_table: Callable[..., pa.Table]
+    ) -> None:
+        """Nulls go into the file and come back as nulls: here difficulty, its error and the shared curve's site."""
+        table = cohort_table(5, riders=2, sites=("north", "south"))
+        summary = fit(tmp_path / "store", table, FitConfig())
+        assert summary.kind == "single-curve"
+        checks.bundle(tmp_path / "store", summary.fit_id, tmp_path / "bundle", with_cohort=True)
+        assert checks.rederive_bundle(tmp_path / "bundle").verdict == "identical"
+
     @pytest.mark.parametrize("name", ["fit.json", "atlas.csv", "log.jsonl"])
     def test_a_changed_file_is_refused_even_with_a_new_manifest(
         self, recorded: tuple[Path, str], tmp_path: Path, name: str
