@@ -62,6 +62,11 @@ def test_a_cell_is_indexed_directly_and_not_by_way_of_a_parent() -> None:
     assert cells.cell_of("s", {"s": (latitude, longitude)}, 7) == direct
 
 
+def test_a_cohort_without_sites_is_one_cell_and_a_site_without_coordinates_none() -> None:
+    assert cells.cell_of(None, {}, 7) == "global"
+    assert cells.cell_of("somewhere", {"elsewhere": (45.0, 7.0)}, 7) is None
+
+
 @pytest.mark.parametrize(("latitude", "longitude"), [(0.0, 180.0), (-17.0, 179.999), (65.0, -179.99), (52.0, -180.0)])
 def test_a_cell_on_the_antimeridian_is_cut_in_two(latitude: float, longitude: float) -> None:
     index = h3.latlng_to_cell(latitude, longitude, 3)
