@@ -1,7 +1,9 @@
 """Which outcomes are kept back, so that predictions can be scored on what a fit did not see.
 
-A split depends on nothing but a rider's own rows: not on the order of rows, nor on labels, nor on outcomes. Rows of one
-unit (an outcome, or all outcomes of a rider at one site and day) are never on both sides.
+What is kept back follows from a rider's own metrics and times alone. The order of the rows, the names of riders and
+sites, and the outcomes do not matter, so a cohort is split in the same way wherever it is fitted. A unit is kept back
+as a whole or not at all: it is one outcome (split `rider`), a rider's outcomes at one site on one day (`occasion`), or
+a rider's outcomes on one day (`time`).
 """
 
 from __future__ import annotations
@@ -10,17 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isuit import columns
-from isuit.domain import NO_TIME, CodeArray, FloatArray, IntArray, Observations, Split
+from isuit.domain import NO_SITE, NO_TIME, CodeArray, FloatArray, IntArray, Observations, Split
 
 TEST_SHARE = 0.2
-MOST_ROWS = 1 << 21  # kept back; scores of so many outcomes are certain to the third decimal, and they stay in memory
+MOST_ROWS = 1 << 21  # that are kept back: their scores are certain to the third decimal, and they fit in memory
 _DAY = 86_400_000_000  # microseconds
 
 
-def test_rows(data: Observations, split: Split) -> NDArray[np.bool_]:
-    """The rows to keep back: a fifth of each rider's units, the last ones for `time`, otherwise by a fixed hash.
+def kept_back_rows(data: Observations, split: Split) -> NDArray[np.bool_]:
+    """A mask of the rows to keep back: a fifth of each rider's units, the latest ones for `time`, else by a fixed hash.
 
-    Of a cohort so large that this were more than `MOST_ROWS`, the same of as large a share of its riders as gives that.
+    Where a fifth of all rows would be more than `MOST_ROWS`, only some riders are asked for their fifth, chosen by a
+    hash of their rows, and the other riders keep all their rows in the fit: about `MOST_ROWS` are then kept back.
     """
     riders = MOST_ROWS / max(1.0, TEST_SHARE * len(data))
     kept_back = np.zeros(len(data), dtype=bool)
@@ -30,14 +33,14 @@ def test_rows(data: Observations, split: Split) -> NDArray[np.bool_]:
 
 
 def _of_riders(data: Observations, split: Split, share: float) -> NDArray[np.bool_]:
-    """The same for rows that are all of their riders', of this share of the riders."""
+    """The mask for a slice that holds all rows of its riders; only this share of the riders has anything kept back."""
     order, first = _units(data, split)
     own = marks(data.metric, data.observed_at)[order]
     rider = data.rider[order]
     rows_of_rider = np.flatnonzero(changes(rider))
     # A fingerprint of the rider's rows, so that riders with the same metrics are not split alike.
     fingerprint = np.add.reduceat(own, rows_of_rider)
-    # From here on by unit, and riders are counted from 0.
+    # From here on arrays have one element per unit, and the riders of the slice are numbered from 0.
     rider = (np.cumsum(changes(rider)) - 1)[first]
     sizes = np.bincount(rider)
     starts = np.cumsum(sizes) - sizes
@@ -60,12 +63,12 @@ def _of_riders(data: Observations, split: Split, share: float) -> NDArray[np.boo
 
 
 def _units(data: Observations, split: Split) -> tuple[IntArray, IntArray]:
-    """An order of the rows in which units stand together, whatever their order was, and each unit's first place in it.
+    """How to sort the rows so that each unit's rows are neighbours, and where in that order each unit begins.
 
-    The order of units is that of riders.
+    Units of one rider follow one another, too. The result does not depend on the order in which the rows came.
     """
     time = data.observed_at if data.observed_at is not None else np.full(len(data), NO_TIME)
-    site = data.site if data.site is not None else np.full(len(data), -1)
+    site = data.site if data.site is not None else np.full(len(data), NO_SITE)
     metric = data.metric.view(np.int64)
     if split == "rider":
         return _sorting(data.rider, site, time, metric, data.outcome), np.arange(len(data))
@@ -77,7 +80,10 @@ def _units(data: Observations, split: Split) -> tuple[IntArray, IntArray]:
 
 
 def _sorting(*keys: CodeArray) -> IntArray:
-    """The order by these keys, the first one first. A cohort is read in an order that most often is this one."""
+    """Row numbers sorted by the first key, ties by the second, and so on.
+
+    A cohort usually comes in this order already, which is quicker to find out than to sort.
+    """
     later = np.zeros(keys[0].size - 1, dtype=bool)  # than the row before
     equal = ~later
     for key in keys:
@@ -89,7 +95,7 @@ def _sorting(*keys: CodeArray) -> IntArray:
 
 
 def changes(*keys: CodeArray) -> NDArray[np.bool_]:
-    """Where a row differs from the one before; the first one does."""
+    """A mask of the rows that differ from the row before in any key; the first row counts as different."""
     changes = np.zeros(keys[0].size, dtype=bool)
     changes[:1] = True
     for key in keys:
@@ -98,7 +104,7 @@ def changes(*keys: CodeArray) -> NDArray[np.bool_]:
 
 
 def _first(order: IntArray, sizes: IntArray, asked: IntArray) -> NDArray[np.bool_]:
-    """Of units in this order, which goes from rider to rider, the first of each rider, as many as asked."""
+    """A mask of units: the first `asked` of each rider in this order, in which each rider's units are neighbours."""
     starts = np.cumsum(sizes) - sizes
     chosen = np.zeros(order.size, dtype=bool)
     chosen[order] = np.arange(order.size) < np.repeat(starts + asked, sizes)
@@ -106,7 +112,7 @@ def _first(order: IntArray, sizes: IntArray, asked: IntArray) -> NDArray[np.bool
 
 
 def _smallest(number: NDArray[np.uint64], rider: IntArray, sizes: IntArray, asked: IntArray) -> NDArray[np.bool_]:
-    """Of each rider the units with the smallest numbers, as many as asked."""
+    """A mask of units: of each rider the `asked` ones with the smallest numbers."""
     bits = np.uint64(max(1, int(sizes.size - 1).bit_length()))
     # Rider and leading bits of the number in one key: sorting keys is many times as fast as sorting places by two.
     key = (rider.astype(np.uint64) << (np.uint64(64) - bits)) | (number >> bits)
@@ -115,7 +121,7 @@ def _smallest(number: NDArray[np.uint64], rider: IntArray, sizes: IntArray, aske
     chosen = (key <= limit[rider]) & (asked > 0)[rider]
     if np.count_nonzero(chosen) == asked.sum():
         return np.asarray(chosen)
-    # Two numbers agree in their leading bits just where a rider's last one falls.
+    # A rider's last chosen number has the same leading bits as the next one: the whole numbers must decide.
     return _first(np.lexsort((number, rider)), sizes, asked)
 
 
@@ -136,7 +142,7 @@ def days_and_sites(data: Observations) -> IntArray | None:
 
 
 def riders_in_fixed_order(data: Observations) -> IntArray:
-    """Riders with rows in the order of a hash of their metrics and times."""
+    """The riders who have rows, ordered by a hash of their metrics and times: as if at random, and always the same."""
     return _in_fixed_order(data, data.rider, len(data.riders))
 
 
@@ -153,18 +159,18 @@ def of_new_sites(data: Observations) -> NDArray[np.bool_]:
 
 
 def _all_of_some(code: CodeArray, order: IntArray) -> NDArray[np.bool_]:
-    """All rows of the first fifth of these codes, or of fewer where that would be more rows than `MOST_ROWS`."""
+    """A mask of all rows of the first fifth of these codes, or of fewer codes where that were more than `MOST_ROWS`."""
     codes = int(order.max(initial=-1)) + 1
     sizes = columns.counted(code, codes, code >= 0)
     chosen = order[: round(TEST_SHARE * order.size)]
     chosen = chosen[: max(1, int(np.searchsorted(np.cumsum(sizes[chosen]), MOST_ROWS, side="right")))]
-    kept_back = np.zeros(codes + 1, dtype=bool)  # the last one is for rows without a site, whose code is -1
+    kept_back = np.zeros(codes + 1, dtype=bool)  # the last one is for `NO_SITE`, which is -1
     kept_back[chosen] = True
     return np.asarray(kept_back[code])
 
 
 def _in_fixed_order(data: Observations, code: CodeArray, codes: int) -> IntArray:
-    """Codes that have rows in the order of a fixed hash of these.
+    """The codes (of riders or sites) that have rows, ordered by a hash of their rows' metrics and times.
 
     Riders who met the same conditions at the same times have the same hash; among them the order of labels decides,
     because outcomes must not.
