@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isuit.domain import NO_TIME, FloatArray, IntArray
-from isuit.estimator.diagnostics.forecasts import Forecasts, calibration, exact, held_out, of_forecasts, parts
+from isuit.estimator.diagnostics.forecasts import Forecasts, _tail, calibration, exact, held_out, of_forecasts, parts
 from isuit.record import as_json
 
 from ..cohorts import observations
@@ -124,7 +124,7 @@ def test_a_rider_who_was_predicted_without_error_counts() -> None:
 @pytest.mark.parametrize(("clusters", "tail"), [(10, 0.00855), (20, 0.01588), (1_000_000, 0.025)])
 def test_of_few_clusters_less_is_cut_off(clusters: int, tail: float) -> None:
     """By a table: 2.2622 x 1.0541 sds of ten, 2.0930 x 1.0260 of twenty (Student's, and root of n / (n - 1))."""
-    assert scores._tail(clusters) == pytest.approx(tail, abs=5e-6)
+    assert _tail(clusters) == pytest.approx(tail, abs=5e-6)
 
 
 def test_standard_error_and_interval_against_a_bootstrap_by_hand() -> None:
