@@ -13,7 +13,7 @@ from isuit.domain import (
     Estimate,
     FitConfig,
     FloatArray,
-    HeldOut,
+    HeldOutScores,
     Observations,
     PromotionReport,
     Skills,
@@ -70,7 +70,7 @@ def fit(data: Observations, config: FitConfig | None = None, progress: Progress 
 class _Predicted:
     """Scores of outcomes that were kept back, for the record and for the diagnostics."""
 
-    held_out: HeldOut | None = None
+    held_out: HeldOutScores | None = None
     scores: Scores | None = None
     calibration: tuple[CalibrationGroup, ...] = ()
 
@@ -107,7 +107,7 @@ def _prepare(
 
 def _held_out(data: Observations, config: FitConfig, full: LatentFit, progress: Progress | None) -> _Predicted:
     """Fit what is not kept back, and score what is. The space of curves is the same; smoothing is chosen anew."""
-    kept_back = heldout.test_rows(data, config.split)
+    kept_back = heldout.kept_back_rows(data, config.split)
     test = data.rows(kept_back)
     successes = int(data.outcome.sum(dtype=np.int64)) - int(test.outcome.sum(dtype=np.int64))
     if not len(test) or successes in (0, len(data) - len(test)):

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.interpolate import CubicSpline
 from scipy.special import expit
 
-from isuit.domain import Z95, FloatArray
+from isuit.domain import NO_SITE, Z95, FloatArray
 from isuit.errors import InputError
 from isuit.record.parameters import Band, LatentParameters, Parameters, Population, SingleCurveParameters
 
@@ -59,7 +59,7 @@ def latent_parameters(
 
 def _curves(space: CurveSpace, sites: tuple[str, ...]) -> list[tuple[int, str]]:
     """Code and name of each curve; the shared curve has the empty name, which no site can have."""
-    return [(-1, ""), *(enumerate(sites) if space.sites else [])]
+    return [(NO_SITE, ""), *(enumerate(sites) if space.sites else [])]
 
 
 class _Space(TypedDict):

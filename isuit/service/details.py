@@ -8,10 +8,8 @@ import duckdb
 
 from isuit.domain import discrimination_interval
 from isuit.published import CohortRecord, CurvePoint, FitDetail, FitRecord, Releasable, reading
-from isuit.store.cohorts import CohortRecord as StoredCohort
-from isuit.store.cohorts import find_cohort
-from isuit.store.fits import FitRecord as StoredFit
-from isuit.store.fits import atlas_rows
+from isuit.store.cohorts import StoredCohort, find_cohort
+from isuit.store.fits import StoredFit, atlas_rows
 from isuit.store.query import rows
 from isuit.store.sites import known_sites
 

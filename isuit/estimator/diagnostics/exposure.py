@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isuit import columns
-from isuit.domain import NO_TIME, Exposure, FloatArray, Observations
+from isuit.domain import NO_SITE, NO_TIME, Exposure, FloatArray, Observations
 from isuit.record.diagnostics import ExposureReport, MarginalComparison, PastOutcomes
 
 from ..likelihood.latent import LatentFit
@@ -59,7 +59,7 @@ def compared(counts: Counts, space: CurveSpace, single: SingleCurve, latent: Lat
     ends = np.searchsorted(below, np.array([0.025, 0.975]) * below[-1])
     low, high = counts.item_metric[order][np.minimum(ends, order.size - 1)]
     metric = np.linspace(low, high, _METRICS)
-    own = single.suitability(space.design(metric, np.full(_METRICS, -1), 0.0))
+    own = single.suitability(space.design(metric, np.full(_METRICS, NO_SITE), 0.0))
     difference = own - latent.marginal(metric)
     at = int(np.argmax(np.abs(difference)))
     largest, tolerance = abs(float(difference[at])), marginal_tolerance(counts.riders)
@@ -134,10 +134,10 @@ def past_outcomes(data: Observations, latent: LatentFit) -> PastOutcomes:
     if not len(data):
         return found
     assert data.observed_at is not None
-    site = np.full(len(data), -1) if data.site is None else data.site
+    site = np.full(len(data), NO_SITE) if data.site is None else data.site
     order = np.lexsort((data.outcome, data.metric.view(np.int64), data.observed_at, site, data.rider))
     rider, metric, place, time = data.rider[order], data.metric[order], site[order], data.observed_at[order]
-    known = place.astype(np.int64) if latent.space.sites else np.full(rider.size, -1)
+    known = place.astype(np.int64) if latent.space.sites else np.full(rider.size, NO_SITE)
     surprise = data.outcome[order] - latent.predict(rider.astype(np.int64), metric, known)
     new_series = heldout.changes(rider, place)
     new_step = new_series | heldout.changes(time)

@@ -1,8 +1,10 @@
 """Which outcomes are kept back, so that predictions can be scored on what a fit did not see.
 
-A split depends on nothing but a rider's own rows: not on the order of rows, nor on labels of riders or sites, nor on
-outcomes. Only between rows of a rider that agree in metric and time others decide: what else happened at the site, then
-the outcome. Rows of one unit (an outcome, or all outcomes of a rider at one site and day) are never on both sides.
+What is kept back follows from a rider's own metrics and times alone. The order of the rows, the names of riders and
+sites, and the outcomes do not matter, so a cohort is split in the same way wherever it is fitted. Only between rows of
+a rider that agree in metric and time others decide: what else happened at the site, then the outcome. A unit is kept
+back as a whole or not at all: it is one outcome (split `rider`), a rider's outcomes at one site on one day (`occasion`),
+or a rider's outcomes on one day (`time`).
 """
 
 from __future__ import annotations
@@ -16,11 +18,11 @@ from isuit import columns
 from isuit.domain import NO_TIME, CodeArray, FloatArray, IntArray, Observations, Split
 
 TEST_SHARE = 0.2
-MOST_ROWS = 1 << 21  # kept back; scores of so many outcomes are certain to the third decimal, and they stay in memory
+MOST_ROWS = 1 << 21  # that are kept back: their scores are certain to the third decimal, and they fit in memory
 _DAY = 86_400_000_000  # microseconds
 
 
-# What `test_rows` keeps back, for the record.
+# What `kept_back_rows` keeps back, for the record.
 RULES: dict[Split, str] = {
     "rider": "Kept back is a fifth of each rider's outcomes, spread evenly over the metrics that the rider faced.",
     "time": "Kept back is the last fifth of each rider's days, with all their outcomes.",
@@ -31,10 +33,11 @@ RULES: dict[Split, str] = {
 }
 
 
-def test_rows(data: Observations, split: Split) -> NDArray[np.bool_]:
-    """The rows to keep back: a fifth of each rider's units, the last ones for `time`, otherwise every fifth by metric.
+def kept_back_rows(data: Observations, split: Split) -> NDArray[np.bool_]:
+    """A mask of the rows to keep back: a fifth of each rider's units, the last for `time`, else every fifth by metric.
 
-    Of a cohort so large that this were more than `MOST_ROWS`, the same of as large a share of its riders as gives that.
+    Where a fifth of all rows would be more than `MOST_ROWS`, only some riders are asked for their fifth, chosen by a
+    hash of their rows, and the other riders keep all their rows in the fit: about `MOST_ROWS` are then kept back.
     """
     riders = MOST_ROWS / max(1.0, TEST_SHARE * len(data))
     sites = _ranks_of_sites(data)
@@ -45,13 +48,13 @@ def test_rows(data: Observations, split: Split) -> NDArray[np.bool_]:
 
 
 def _of_riders(data: Observations, sites: IntArray, split: Split, share: float) -> NDArray[np.bool_]:
-    """The same for rows that are all of their riders', of this share of the riders."""
+    """The mask for a slice that holds all rows of its riders; only this share of the riders has anything kept back."""
     order, first = _units(data, sites, split)
     rider = data.rider[order]
     rows_of_rider = np.flatnonzero(changes(rider))
     # A fingerprint of the rider's rows, so that riders with nearly the same metrics are not split alike.
     fingerprint = np.add.reduceat(marks(data.metric, data.observed_at)[order], rows_of_rider)
-    # From here on by unit, and riders are counted from 0.
+    # From here on arrays have one element per unit, and the riders of the slice are numbered from 0.
     rider = (np.cumsum(changes(rider)) - 1)[first]
     sizes = np.bincount(rider)
     asked = np.rint(TEST_SHARE * sizes).astype(np.int64)
@@ -72,9 +75,10 @@ def _of_riders(data: Observations, sites: IntArray, split: Split, share: float) 
 
 
 def _units(data: Observations, sites: IntArray, split: Split) -> tuple[IntArray, IntArray]:
-    """An order of the rows in which units stand together, whatever their order was, and each unit's first place in it.
+    """How to sort the rows so that each unit's rows are neighbours, and where in that order each unit begins.
 
-    The order of units is that of riders; then of metrics for `rider`, of days for `time`.
+    Units of one rider follow one another, too: by metric for `rider`, by day for `time`. The result does not depend on
+    the order in which the rows came.
     """
     time = data.observed_at if data.observed_at is not None else np.full(len(data), NO_TIME)
     site = sites[data.site] if data.site is not None else np.zeros(len(data), dtype=np.int64)
@@ -107,7 +111,10 @@ def _ranks_of_sites(data: Observations) -> IntArray:
 
 
 def _sorting(*keys: NDArray[Any]) -> IntArray:
-    """The order by these keys, the first one first. A cohort is read in an order that most often is this one."""
+    """Row numbers sorted by the first key, ties by the second, and so on.
+
+    A cohort usually comes in this order already, which is quicker to find out than to sort.
+    """
     later = np.zeros(keys[0].size - 1, dtype=bool)  # than the row before
     equal = ~later
     for key in keys:
@@ -119,7 +126,7 @@ def _sorting(*keys: NDArray[Any]) -> IntArray:
 
 
 def changes(*keys: NDArray[Any]) -> NDArray[np.bool_]:
-    """Where a row differs from the one before; the first one does."""
+    """A mask of the rows that differ from the row before in any key; the first row counts as different."""
     changes = np.zeros(keys[0].size, dtype=bool)
     changes[:1] = True
     for key in keys:
@@ -162,7 +169,7 @@ def days_and_sites(data: Observations) -> IntArray | None:
 
 
 def riders_in_fixed_order(data: Observations) -> IntArray:
-    """Riders with rows in the order of a hash of their metrics and times."""
+    """The riders who have rows, ordered by a hash of their metrics and times: as if at random, and always the same."""
     return _in_fixed_order(data, data.rider, len(data.riders))
 
 
@@ -179,18 +186,18 @@ def of_new_sites(data: Observations) -> NDArray[np.bool_]:
 
 
 def _all_of_some(code: CodeArray, order: IntArray) -> NDArray[np.bool_]:
-    """All rows of the first fifth of these codes, or of fewer where that would be more rows than `MOST_ROWS`."""
+    """A mask of all rows of the first fifth of these codes, or of fewer codes where that were more than `MOST_ROWS`."""
     codes = int(order.max(initial=-1)) + 1
     sizes = columns.counted(code, codes, code >= 0)
     chosen = order[: round(TEST_SHARE * order.size)]
     chosen = chosen[: max(1, int(np.searchsorted(np.cumsum(sizes[chosen]), MOST_ROWS, side="right")))]
-    kept_back = np.zeros(codes + 1, dtype=bool)  # the last one is for rows without a site, whose code is -1
+    kept_back = np.zeros(codes + 1, dtype=bool)  # the last one is for `NO_SITE`, which is -1
     kept_back[chosen] = True
     return np.asarray(kept_back[code])
 
 
 def _in_fixed_order(data: Observations, code: CodeArray, codes: int) -> IntArray:
-    """Codes that have rows in the order of a fixed hash of these.
+    """The codes (of riders or sites) that have rows, ordered by a hash of their rows' metrics and times.
 
     Riders who met the same conditions at the same times have the same hash; among them the order of labels decides,
     because outcomes must not.

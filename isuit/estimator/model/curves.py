@@ -86,7 +86,7 @@ class CurveSpace:
         return [level] + [first] * (self._polynomials - 1) + [first + 1] * self._rough
 
     def design(self, metric: FloatArray, site: IntArray, a: float, derivative: int = 0) -> Design:
-        """The design at these metrics and sites (-1: the shared curve), or its first derivative along the metric."""
+        """The design at these metrics and sites (`NO_SITE`: the shared curve), or its slope along the metric."""
         smooth = self.spline.smooth_design(metric, derivative)
         dense = smooth
         if self.anchor is not None:
