@@ -3,7 +3,7 @@
 What is kept back follows from a rider's own metrics and times alone. The order of the rows, the names of riders and
 sites, and the outcomes do not matter, so a cohort is split in the same way wherever it is fitted. Only between rows of
 a rider that agree in metric and time others decide: what else happened at the site, then the outcome. A unit is kept
-back as a whole or not at all: it is one outcome (split `rider`), a rider's outcomes at one site on one day (`occasion`),
+back as a whole or not at all: it is one outcome (split `rider`), a rider's outcomes at one site on a day (`occasion`),
 or a rider's outcomes on one day (`time`).
 """
 
