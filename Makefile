@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 SHARED ?= ../shared/data
 
-.PHONY: setup demo repro test test-oldest-duckdb quick lint types bench docs browser clean
+.PHONY: setup demo repro test test-oldest-duckdb quick lint types bench docs schemas browser clean
 
 setup: $(READY)
 
@@ -61,6 +61,9 @@ docs: $(READY)  ## the command-line reference and the README's picture, from the
 	$(BIN)/python docs/reference/make_cli.py
 	$(BIN)/isuit latent-demo --out demo --json > /dev/null
 	cp demo/difficulty.svg docs/pictures/difficulty.svg
+
+schemas: $(READY)  ## the JSON Schemas of everything that leaves the store, from its models
+	$(BIN)/python -m isuit.schemas
 
 browser: $(READY)  ## the HTML pages in headless Chromium
 	@command -v chromium >/dev/null && command -v chromedriver >/dev/null || \

@@ -10,14 +10,16 @@ from __future__ import annotations
 
 import argparse
 import time
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from isuit.domain import Estimate, Exposure, FitConfig
+from isuit.domain import Z95, Estimate, Exposure, FitConfig
 from isuit.estimator import fit
 from isuit.ingest import read_cohort
+from isuit.record import Diagnostics
 
 COLOURS: dict[Exposure, str] = {"independent": "tab:orange", "correlated": "tab:blue"}
 
@@ -55,22 +57,24 @@ def table(found: dict[Exposure, Estimate], seconds: dict[Exposure, float]) -> st
 
 
 def _score(estimate: Estimate, kind: str, figure: str) -> str:
-    score = estimate.diagnostics["scores"][kind]
+    score = getattr(estimate.diagnostics.scores, kind)
     if score is None:
         return "none"
-    told = f"{score[figure]:+.4f}"
-    for by, interval in score["intervals"].items():
+    told = f"{getattr(score, figure):+.4f}"
+    for by in ("rider", "day_and_site"):
+        interval = getattr(score.intervals, by)
         if interval is not None:
-            told += f"; by {by.replace('_', ' ')} {interval[figure][0]:+.4f} to {interval[figure][1]:+.4f}"
+            low, high = getattr(interval, figure)
+            told += f"; by {by.replace('_', ' ')} {low:+.4f} to {high:+.4f}"
     return told
 
 
 def _test(estimate: Estimate, name: str) -> str:
-    test = estimate.diagnostics["assumptions"][name]
+    test = getattr(estimate.diagnostics.assumptions, name)
     if test is None:
         return "not tested"
-    sizes = [f"{key.replace('_', ' ')} {test[key]:+.2f}" for key in SIZES if key in test]
-    return ", ".join([f"p = {test['p_value']:.1g}", *sizes])
+    sizes = [f"{key.replace('_', ' ')} {getattr(test, key):+.2f}" for key in SIZES if hasattr(test, key)]
+    return ", ".join([f"p = {test.p_value:.1g}", *sizes])
 
 
 SIZES = ("relative_change_per_sd", "asymmetry", "tails")
@@ -83,39 +87,38 @@ FIGURES: tuple[tuple[str, Any], ...] = (
     ("resolution part", lambda e: _parts(e, "resolution")),
     (
         "correlation of a rider's mean metric with skill",
-        lambda e: f"{e.diagnostics['exposure']['correlation_of_mean_metric_with_skill']:+.2f}",
+        lambda e: f"{e.diagnostics.exposure.correlation_of_mean_metric_with_skill:+.2f}",
     ),
     (
         "those who go out minus the population",
-        lambda e: (
-            f"{e.diagnostics['marginal']['signed_difference']:+.2f} at {e.diagnostics['marginal']['at_metric']:.2f}"
-        ),
+        lambda e: f"{e.diagnostics.marginal.signed_difference:+.2f} at {e.diagnostics.marginal.at_metric:.2f}",
     ),
     (
         "next metric with the last surprise",
-        lambda e: f"{e.diagnostics['exposure']['past_outcomes']['correlation']:+.3f}",
+        lambda e: f"{e.diagnostics.exposure.past_outcomes.correlation:+.3f}",
     ),
     (
         "riders, outcomes outside the core",
-        lambda e: f"{e.diagnostics['outside_core']['riders']:.1%}, {e.diagnostics['outside_core']['outcomes']:.1%}",
+        lambda e: f"{e.diagnostics.outside_core.riders:.1%}, {e.diagnostics.outside_core.outcomes:.1%}",
     ),
-    ("marginal reliability of skill", lambda e: f"{e.diagnostics['marginal_reliability']:.2f}"),
+    ("marginal reliability of skill", lambda e: f"{e.diagnostics.marginal_reliability:.2f}"),
     ("the same discrimination at all metrics", lambda e: _test(e, "discrimination_by_metric")),
     ("the same difficulty for all clienteles", lambda e: _test(e, "difficulty_by_clientele")),
     ("normal skill", lambda e: _test(e, "normality_of_skill")),
-    ("steps", lambda e: str(e.diagnostics["convergence"]["steps"])),
+    ("steps", lambda e: str(e.diagnostics.convergence.steps)),
 )
 
 
 def _parts(estimate: Estimate, part: str) -> str:
-    parts = estimate.diagnostics["scores"]["held_out"]["parts"]
-    return f"{parts['latent'][part]:.4f} (single curve {parts['single_curve'][part]:.4f})"
+    parts = estimate.diagnostics.scores.held_out.parts
+    return f"{getattr(parts.latent, part):.4f} (single curve {getattr(parts.single_curve, part):.4f})"
 
 
-def sentences(diagnostics: dict[str, Any]) -> list[str]:
+def sentences(diagnostics: Diagnostics) -> list[str]:
     """What the fit itself says in words."""
-    told = [diagnostics["exposure"]["sentence"], diagnostics["exposure"]["past_outcomes"]["sentence"]]
-    told += [test["sentence"] for test in diagnostics["assumptions"].values() if test is not None]
+    told = [diagnostics.exposure.sentence, diagnostics.exposure.past_outcomes.sentence]
+    tests = (getattr(diagnostics.assumptions, field.name) for field in fields(diagnostics.assumptions))
+    told += [test.sentence for test in tests if test is not None]
     return [sentence for sentence in told if sentence]
 
 
@@ -134,13 +137,13 @@ def draw(found: dict[Exposure, Estimate], path: Path) -> None:
             label = f"{curve.site}, {exposure}"
             if curve.difficulty is not None and curve.difficulty_se is not None:
                 difficulty.plot(curve.metric, curve.difficulty, style, color=colour, label=label)
-                low, high = (curve.difficulty + sign * 1.96 * curve.difficulty_se for sign in (-1, 1))
+                low, high = (curve.difficulty + sign * Z95 * curve.difficulty_se for sign in (-1, 1))
                 difficulty.fill_between(curve.metric, low, high, color=colour, alpha=0.15, linewidth=0)
             suitability.plot(curve.metric, curve.suitability, style, color=colour, label=label)
-        groups = estimate.diagnostics["calibration"]
+        groups = estimate.diagnostics.calibration
         calibration.plot(
-            [group["predicted"] for group in groups],
-            [group["observed"] for group in groups],
+            [group.predicted for group in groups],
+            [group.observed for group in groups],
             "o-",
             color=colour,
             label=exposure,
@@ -151,13 +154,8 @@ def draw(found: dict[Exposure, Estimate], path: Path) -> None:
     suitability.set(xlabel="load / body weight", ylabel="share of successes", title="The population's suitability")
     suitability.legend(fontsize="small")
     calibration.plot([0, 1], [0, 1], color="grey", linewidth=0.8)
-    ends = [
-        group[key]
-        for e in found.values()
-        for group in e.diagnostics["calibration"]
-        for key in group
-        if key != "outcomes"
-    ]
+    groups = [group for estimate in found.values() for group in estimate.diagnostics.calibration]
+    ends = [end for group in groups for end in (group.predicted, group.observed)]
     calibration.set(
         xlabel="predicted",
         ylabel="observed",
@@ -178,16 +176,16 @@ def _draw_scores(axis: Any, estimate: Estimate, exposure: Exposure) -> None:
     shift = 0.15 if exposure == "correlated" else -0.15
     labels, places = [], []
     for k, kind in enumerate(("held_out", "new_riders")):
-        score = estimate.diagnostics["scores"][kind]
+        score = getattr(estimate.diagnostics.scores, kind)
         for j, by in enumerate(("rider", "day_and_site")):
             place = 2 * k + j
             labels.append(f"{kind.replace('_', ' ')},\nby {by.replace('_', ' ')}")
             places.append(place)
-            interval = None if score is None else score["intervals"][by]
+            interval = None if score is None else getattr(score.intervals, by)
             if interval is None:
                 continue
-            axis.plot(interval["brier_skill"], [place + shift] * 2, color=COLOURS[exposure], linewidth=3)
-            axis.plot(score["brier_skill"], place + shift, "o", color=COLOURS[exposure])
+            axis.plot(interval.brier_skill, [place + shift] * 2, color=COLOURS[exposure], linewidth=3)
+            axis.plot(score.brier_skill, place + shift, "o", color=COLOURS[exposure])
     axis.set_yticks(np.array(places), labels, fontsize="small")
 
 

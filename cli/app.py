@@ -10,6 +10,8 @@ import typer
 from isuit.errors import IsuitError, unexpected
 
 from . import audit, cohorts, demo, fits, releases, reports, riders
+from .output import note
+from .streams import exit_code, outlast
 
 # The help is in order of the people who use it, each with the command to begin with.
 SCIENTIST = "A data scientist: begin with isuit fit --cohort FILE"
@@ -74,12 +76,17 @@ app.command("latent-demo", rich_help_panel=PAPER)(demo.latent_demo)
 
 def main() -> None:
     """The console script: errors become one sentence and the exit code of the contract."""
+    output = outlast()
+    code = 0
     try:
         app()
+    except SystemExit as end:
+        code = int(end.code or 0)
     except IsuitError as error:
-        print(f"isuit: {error}", file=sys.stderr)
-        sys.exit(error.exit_code)
+        note(f"isuit: {error}")
+        code = error.exit_code
     except Exception as error:
         # Nobody's input should get here. A traceback would show values, and a value may be a rider's ID.
-        print(f"isuit: {unexpected(error)}", file=sys.stderr)
-        sys.exit(IsuitError.exit_code)
+        note(f"isuit: {unexpected(error)}")
+        code = IsuitError.exit_code
+    sys.exit(exit_code(code, output))

@@ -25,7 +25,7 @@ def verify(
     with progress_bar(quiet=json) as progress:
         report = check(store, known_head, wait, progress)
     if json:
-        print_json(report.model_dump(mode="json"))
+        print_json(report)
     else:
         for disagreement in report.disagreements:
             print(f"{disagreement.table}: {disagreement.sentence}")
@@ -49,7 +49,7 @@ def _rederive_release(release: str, store: Path, wait: float, json: bool) -> Non
 
     report = rederive_release(store, release, wait)
     if json:
-        print_json(report.model_dump(mode="json"))
+        print_json(report)
     else:
         print(f"{report.verdict}: {report.rows} rows recorded, {report.rows_again} again")
         for sentence in report.notes:
@@ -79,8 +79,8 @@ def rederive(
 ) -> None:
     """Fit again with the recorded configuration and compare: identical, equivalent, erased or diverged (exit 1)."""
     from isuit.errors import InputError
-    from isuit.ingest import parse_mapping
     from isuit.service import checks
+    from isuit.service.inputs import parse_mapping
 
     if fit is not None and is_date(fit):
         _rederive_release(fit, store, wait, json)
@@ -97,7 +97,7 @@ def rederive(
                 store, fit, cohort, columns=columns, timezone=timezone, wait=wait, progress=progress
             )
     if json:
-        print_json(report.model_dump(mode="json"))
+        print_json(report)
     else:
         largest = "" if report.largest_difference is None else f", largest difference {report.largest_difference:.3g}"
         print(f"{report.verdict}{largest}")
@@ -124,7 +124,7 @@ def bundle(
 
     report = write(store, fit, out, with_cohort=with_cohort, wait=wait)
     if json:
-        print_json(report.model_dump(mode="json"))
+        print_json(report)
         return
     print(f"{len(report.files)} files in {out}\nlog head {report.log_head}")
     if with_cohort:

@@ -22,7 +22,8 @@ def latent_demo(
     width: Annotated[float, typer.Option("--width", help="Knots by which difficulty rises by one.", min=0.01)] = 8.0,
     floor: Annotated[float, typer.Option("--floor", help="The least difficulty, in skill sds.")] = -1.0,
     cohort: Annotated[
-        Path | None, typer.Option("--cohort", help="Also write the drawn cohort into this Parquet file.")
+        Path | None,
+        typer.Option("--cohort", help="Also write the drawn cohort: .parquet, .arrow, .feather, .csv or .tsv."),
     ] = None,
     json: Json = False,
 ) -> None:
@@ -30,6 +31,7 @@ def latent_demo(
     from isuit.experiment.cohort import Truth
     from isuit.experiment.report import markdown
     from isuit.experiment.run import run, write_cohort
+    from isuit.published import ExperimentStats
 
     truth = Truth(riders, outcomes, discrimination, optimum, width, floor)
     if cohort:
@@ -37,7 +39,7 @@ def latent_demo(
     with progress_bar(quiet=json) as progress:
         stats = run(out, truth, seed, replicates, progress)
     if json:
-        print_json(stats)
+        print_json(ExperimentStats(**stats))
         return
     print(markdown(stats))
     pictures = ", difficulty.svg, difficulty.png" if stats["kind"] == "latent" else ""

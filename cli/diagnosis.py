@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from isuit.published import FitDetail
-    from isuit.published_diagnostics import Diagnostics, Intervals, Scores, ScoresOfAll
+    from isuit.record.diagnostics import Diagnostics, Intervals, Scores, ScoresOfAll
 
 _WIDTH = 100
 

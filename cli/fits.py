@@ -29,7 +29,7 @@ def init(
 
     created = make(store, read_policy(policy) if policy else None, wait)
     if json:
-        print_json(created.model_dump(mode="json"))
+        print_json(created)
         return
     print(f"store {created.store_id} in {store}")
     print("policy: " + ", ".join(f"{name} {value}" for name, value in created.policy.items()))
@@ -47,7 +47,7 @@ def fit(
         typer.Option("--anchor", help="An expert's suitability curve: points as CSV or JSON, or a profile."),
     ] = None,
     sites: Annotated[
-        Path | None, typer.Option("--sites", help="CSV or Parquet with site, latitude and longitude.")
+        Path | None, typer.Option("--sites", help="CSV, Parquet or Arrow with site, latitude and longitude.")
     ] = None,
     gate: Annotated[
         Literal["strict", "core"], typer.Option("--gate", help="How the identification gate is read.")
@@ -73,10 +73,8 @@ def fit(
 ) -> None:
     """Canonicalise, hash, gate and fit a cohort, and record the result."""
     from isuit.domain import FitConfig
-    from isuit.ingest import parse_mapping
     from isuit.service.fitting import fit as run
-    from isuit.service.history import show as detail
-    from isuit.service.inputs import checked_label, read_anchor, read_sites
+    from isuit.service.inputs import checked_label, parse_mapping, read_anchor, read_sites
 
     config = FitConfig(
         activity=checked_label(activity, "--activity"),
@@ -88,7 +86,7 @@ def fit(
         observed_until=observed_until.date() if observed_until else None,
     )
     with progress_bar(quiet=json) as progress:
-        summary = run(
+        fitted = run(
             store,
             cohort,
             config,
@@ -98,13 +96,17 @@ def fit(
             wait=wait,
             progress=progress,
         )
-    for sentence in summary.notes:
+    for sentence in fitted.notes:
         note(f"note: {sentence}")
     if json:
-        print_json(summary.model_dump(mode="json"))
+        print_json(fitted.summary())
         return
-    _print_summary(summary)
-    _print_sketch(detail(store, summary.fit_id, wait).curves)
+    _print_summary(fitted)
+    _print_sketch(fitted.detail.curves)
+
+
+def _interval(ends: tuple[float, float] | None) -> str:
+    return "" if ends is None else f" (95 %: {ends[0]:.3f} to {ends[1]:.3f})"
 
 
 def _print_summary(summary: FitSummary) -> None:
@@ -115,12 +117,11 @@ def _print_summary(summary: FitSummary) -> None:
     print(
         f"gate      {'passed' if gate.ok else 'failed'} ({gate.reading}, core holds {gate.core_share:.0%} of outcomes)"
     )
-    for shortfall in [*gate.shortfalls, *(summary.promotion.shortfalls if summary.promotion else [])]:
+    for shortfall in [*gate.shortfalls, *(summary.promotion.shortfalls if summary.promotion is not None else [])]:
         print(f"          {shortfall}")
     print(f"kind      {summary.kind}" + ("" if summary.kind == "latent" else ": one curve for all, no skills"))
     if summary.discrimination is not None:
-        error = "" if summary.discrimination_se is None else f" (standard error {summary.discrimination_se:.3f})"
-        print(f"discrimination {summary.discrimination:.3f}{error}")
+        print(f"discrimination {summary.discrimination:.3f}{_interval(summary.discrimination_interval)}")
     if summary.held_out:
         held = summary.held_out
         print(
@@ -160,11 +161,12 @@ def _one_line(record: FitRecord) -> str:
 
 def fits(store: Store = DEFAULT_STORE, wait: Wait = DEFAULT_WAIT, json: Json = False) -> None:
     """List every fit, oldest first."""
+    from isuit.published import FitList
     from isuit.service.history import fits as listed
 
     found = listed(store, wait)
     if json:
-        print_json({"fits": [record.model_dump(mode="json") for record in found]})
+        print_json(FitList(fits=found))
         return
     columns = ("fit", "cohort", "recorded", "kind", "discrimination", "activity", "dimension")
     rows = [
@@ -192,6 +194,7 @@ def show(
     json: Json = False,
 ) -> None:
     """Show one fit: its record, what it says about itself, its curves with bands, a picture."""
+    from isuit.domain import Z95
     from isuit.service.history import curve_table
     from isuit.service.history import show as detail
 
@@ -204,7 +207,7 @@ def show(
         plot_fit(shown.fit, curve_table(shown), plot)
         note(f"wrote {plot}")
     if json:
-        print_json(shown.model_dump(mode="json"))
+        print_json(shown)
         return
     print(_one_line(shown.fit))
     print(f"fit      {shown.fit.fit_id}\ncohort   {shown.fit.cohort_hash}")
@@ -214,15 +217,17 @@ def show(
     print(
         f"         {shown.cohort.outcomes} outcomes, {shown.cohort.riders} riders, {shown.cohort.sites} sites, {span}"
     )
+    if shown.fit.discrimination is not None:
+        print(f"a        {shown.fit.discrimination:.3f}{_interval(shown.fit.discrimination_interval)}")
     for shortfall in shown.fit.identification.shortfalls:
         print(f"gate     {shortfall}")
-    for shortfall in shown.fit.promotion.shortfalls if shown.fit.promotion else []:
+    for shortfall in shown.fit.promotion.shortfalls if shown.fit.promotion is not None else []:
         print(f"skill    {shortfall}")
     _print_releasable(shown.releasable)
     print_diagnostics(shown)
     _print_sketch(shown.curves)
     for point in shown.curves:
-        band = "" if point.difficulty_se is None else f"± {1.96 * point.difficulty_se:.2f}"
+        band = "" if point.difficulty_se is None else f"± {Z95 * point.difficulty_se:.2f}"
         level = "-" if point.difficulty is None else f"{point.difficulty:+.2f}"
         print(f"{point.site or 'all':<20} {point.metric:10.4g} {level:>7} {band:<8} {point.suitability:6.3f}")
 
@@ -249,17 +254,17 @@ def score(
     if conditions is not None:
         if out is None or metric is not None:
             raise InputError("--conditions needs --out for the scores, and no --metric")
-        rows = scoring.score_file(store, fit, conditions, out, skill, wait)
+        scored = scoring.score_file(store, fit, conditions, out, skill, wait)
         if json:
-            print_json({"rows": rows, "out": str(out)})
+            print_json(scored)
         else:
-            note(f"scored {rows} conditions into {out}")
+            note(f"scored {scored.rows} conditions into {out}")
         return
     if metric is None:
         raise InputError("give a condition with --metric, or a file of them with --conditions and --out")
     report = scoring.score(store, fit, metric, skill, site, wait)
     if json:
-        print_json(report.model_dump(mode="json"))
+        print_json(report)
         return
     band = "" if report.lower is None or report.upper is None else f" (95 %: {report.lower:.3f} to {report.upper:.3f})"
     print(f"{report.suitability:.3f}{band}")
@@ -270,23 +275,24 @@ def score(
 def atlas(
     out: Annotated[
         Path | None,
-        typer.Option("--out", help="Write all points as .parquet, .arrow or .csv; in-house, not a release."),
+        typer.Option(
+            "--out", help="Write all points as .parquet, .arrow, .feather, .csv or .tsv; in-house, not a release."
+        ),
     ] = None,
     store: Store = DEFAULT_STORE,
     wait: Wait = DEFAULT_WAIT,
     json: Json = False,
 ) -> None:
     """The current difficulty over activities, dimensions and sites: the newest fit of each. In-house, not a release."""
+    from isuit.published import Atlas
     from isuit.service.history import atlas as current
     from isuit.service.history import atlas_points
-    from isuit.service.tables import write_table
 
-    table = current(store, wait)
+    table = current(store, wait, out)
     if out:
-        write_table(table, out)
         note(f"wrote {table.num_rows} points to {out}; in-house: `isuit export-atlas` makes what can be published")
     if json:
-        print_json({"points": [point.model_dump(mode="json") for point in atlas_points(table)]})
+        print_json(Atlas(points=atlas_points(table)))
         return
     seen: dict[tuple[str, str, str | None], list[float | None]] = {}
     for point in atlas_points(table):
@@ -306,20 +312,21 @@ def trajectory(
     json: Json = False,
 ) -> None:
     """A rider's skill over successive cohorts, linked to one scale, with drift flagged."""
+    from isuit.domain import Z95
     from isuit.service.trajectory import trajectory as followed
 
     found = followed(store, rider, wait)
     if json:
-        print_json(found.model_dump(mode="json"))
+        print_json(found)
         return
     for point in found.points:
         span = (
             f"{point.observed_from:%Y-%m-%d} to {point.observed_until:%Y-%m-%d}" if point.observed_from else "no times"
         )
-        linked = "-" if point.linked_mean is None else f"{point.linked_mean:+.2f} ± {1.96 * (point.linked_sd or 0):.2f}"
+        linked = "-" if point.linked_mean is None else f"{point.linked_mean:+.2f} ± {Z95 * (point.linked_sd or 0):.2f}"
         print(
             f"{point.activity}, {point.dimension}  {span}  "
-            f"skill {point.skill_mean:+.2f} ± {1.96 * point.skill_sd:.2f}  "
+            f"skill {point.skill_mean:+.2f} ± {Z95 * point.skill_sd:.2f}  "
             f"linked {linked}{'  DRIFT' if point.drift else ''}{'' if point.usable else '  (too few outcomes to use)'}"
         )
         if point.note:
@@ -330,9 +337,9 @@ def status(store: Store = DEFAULT_STORE, wait: Wait = DEFAULT_WAIT, json: Json =
     """What is in the store, its policy and the head of its log."""
     from isuit.service.history import status as current
 
-    found = current(store, wait).model_dump(mode="json")
+    found = current(store, wait)
     if json:
         print_json(found)
         return
-    rows = [(name.replace("_", " "), str(value)) for name, value in found.items()]
+    rows = [(name.replace("_", " "), str(value)) for name, value in found.as_json().items()]
     print_table(("", "this store"), rows, (f"{name:<13} {value}" for name, value in rows))

@@ -6,12 +6,15 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from isuit.published import Published
 
 
-def print_json(value: Any) -> None:
-    """One JSON object on stdout; NaN is refused because JSON has none."""
-    json.dump(value, sys.stdout, indent=2, ensure_ascii=False, allow_nan=False)
+def print_json(report: Published) -> None:
+    """One JSON object on stdout, of a model that has a schema; NaN is refused because JSON has none."""
+    json.dump(report.as_json(), sys.stdout, indent=2, ensure_ascii=False, allow_nan=False)
     sys.stdout.write("\n")
 
 

@@ -37,7 +37,6 @@ def export_atlas(
 ) -> None:
     """Write the public atlas: a release from which no rider can be singled out."""
     from isuit.errors import InputError
-    from isuit.release.dates import read_date
     from isuit.service import releases
 
     if format_ not in FORMATS:
@@ -46,7 +45,7 @@ def export_atlas(
         exported = releases.export_atlas(
             store,
             out,
-            release=None if release is None else read_date(release),
+            release=release,
             kind=format_,  # type: ignore[arg-type]  # checked above
             options={"k": k, "lag_days": lag_days, "resolution": resolution},
             wait=wait,
@@ -57,7 +56,7 @@ def export_atlas(
             note(line)
     report = exported.report
     if json:
-        print_json(report.model_dump(mode="json"))
+        print_json(report)
         return
     print(f"release  {report.release}: {report.rows} rows in {report.cells} cells, {report.file}")
     if report.carried:
@@ -78,7 +77,7 @@ def check_release(
 
     found = releases.check_release(file)
     if json:
-        print_json(found.model_dump(mode="json"))
+        print_json(found)
     elif found.ok:
         print(f"release {found.release}: {found.rows} rows, digest {found.digest}")
     if not found.ok:

@@ -23,7 +23,7 @@ def report(
 
     written = write(store, fit, out, wait)
     if json:
-        print_json(written.model_dump(mode="json"))
+        print_json(written)
         return
     print(f"wrote {out}: open it in a browser; it asks the network for nothing")
     note("note: in-house, with full precision; `isuit export-atlas` makes what can be published")

@@ -17,7 +17,7 @@ from .output import note, print_json, print_table, progress_bar
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from isuit.erasure.receipt import TableCount
+    from isuit.published import TableCount
 
 # An ID may begin with a dash, and the parser's error about an unknown option would repeat it.
 ANY_ID = {"ignore_unknown_options": True}
@@ -51,7 +51,7 @@ def delete_rider(
     if dry_run or asks:
         plan = riders.plan_erasure(store, chosen, wait)
         if dry_run:
-            _print_counts(plan.tables) if not json else print_json(riders.as_json(plan))
+            _print_counts(plan.tables) if not json else print_json(plan)
             return
         _print_counts(plan.tables, error=True)
         if not typer.confirm(f"Erase {plan.riders} rider(s) for good?", err=True):
@@ -62,7 +62,7 @@ def delete_rider(
             store, chosen, suppress=not no_suppress, copy_to=receipt, wait=wait, progress=progress
         )
     if json:
-        print_json(riders.as_json(done))
+        print_json(done)
         return
     _print_counts(done.tables)
     for same in done.same_names:
@@ -88,7 +88,7 @@ def show_rider(
     if out is not None:
         riders.write_private(out, report.model_dump_json(indent=2) + "\n")
     if json:
-        print_json(riders.as_json(report))
+        print_json(report)
         return
     _print_counts(report.tables)
     if out is not None:
@@ -106,7 +106,7 @@ def reinstate(rider: Rider, store: Store = DEFAULT_STORE, wait: Wait = DEFAULT_W
 
     done = riders.reinstate(store, rider, wait)
     if json:
-        print_json(riders.as_json(done))
+        print_json(done)
     else:
         print(f"This rider is no longer suppressed; what was erased does not come back.\nlog head {done.log_head}")
 
@@ -115,7 +115,7 @@ def pseudonymise(
     files: Annotated[
         list[str], typer.Argument(help="Parquet, CSV or Arrow files, a directory or a quoted glob: one cohort in all.")
     ],
-    out: Annotated[Path, typer.Option("--out", help="The file to write: .parquet, .csv or .arrow.")],
+    out: Annotated[Path, typer.Option("--out", help="The file to write: .parquet, .arrow, .feather, .csv or .tsv.")],
     column: Column = None,
     timezone: Timezone = None,
     store: Store = DEFAULT_STORE,
@@ -123,15 +123,14 @@ def pseudonymise(
     json: Json = False,
 ) -> None:
     """Write a cohort with random tokens instead of rider IDs; the store keeps the map."""
-    from isuit.ingest import parse_mapping
+    from isuit.service.inputs import parse_mapping
     from isuit.service.pseudonymising import pseudonymise as run
-    from isuit.service.riders import as_json
 
     done = run(store, files, out, columns=parse_mapping(column), timezone=timezone, wait=wait)
     for sentence in done.notes:
         note(sentence)
     if json:
-        print_json(as_json(done))
+        print_json(done)
     else:
         print(done.cohort_hash)
         note(

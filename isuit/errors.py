@@ -32,6 +32,14 @@ class StoreError(InputError):
     """The store cannot be used as it is (not a store, another version, read-only, disk full)."""
 
 
+class Unfinished(StoreError):
+    """Work that was decided could not be brought to its end: the store can be read, and not written."""
+
+
+class UnfinishedWarning(UserWarning):
+    """The same, to someone who only reads."""
+
+
 class CheckFailed(IsuitError):
     """A check came out negative."""
 

@@ -1,47 +1,201 @@
-"""The direction of dependence between modules."""
+"""Who may import whom: the whole graph of packages, stated once, with the libraries that each may use.
+
+Every import counts, also inside a function, for type checkers only, by a relative name or through `import_module`. The
+graph is as tight as the code: an edge that nothing uses any more must go too.
+"""
+
+from __future__ import annotations
 
 import ast
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from graphlib import TopologicalSorter
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parent.parent
+FOLDERS = {"isuit": "isuit", "isuit.cli": "cli", "isuit.schemas": "schemas"}  # as they are installed
 
-# What a package may import of isuit's own; everything may import the base.
-ALLOWED = {
-    "estimator": {"estimator"},
-    "store": {"store"},
-    "audit": {"audit", "store", "estimator"},
-    "erasure": {"erasure", "audit", "store"},
-    "release": {"release", "audit", "store", "estimator"},
+
+@dataclass(frozen=True)
+class Allowed:
+    """What a package may import: of isuit's own, and of others' libraries. The standard library is free to all but
+    those whose results must follow from their arguments alone."""
+
+    own: str = ""
+    libraries: str = ""
+    pure: bool = False
+
+
+ROOMS = "estimator.model estimator.likelihood estimator.diagnostics"
+GRAPH = {
+    # What the program speaks of, its bytes, its errors, its files, what leaves it.
+    "errors": Allowed(),
+    "record": Allowed(),
+    "files": Allowed("errors"),
+    "documents": Allowed("errors", "pyarrow yaml"),
+    "tables": Allowed("documents errors files", "pyarrow"),
+    "columns": Allowed("errors", "numpy"),
+    "canonical": Allowed("errors", "numpy pyarrow"),
+    "domain": Allowed("columns errors record", "numpy"),
+    "published": Allowed("domain errors record", "pydantic"),
+    "pages": Allowed("documents errors files", "plotly"),
+    # Arrays in, estimates out.
+    "estimator.model": Allowed("columns domain", "numpy scipy", pure=True),
+    "estimator.likelihood": Allowed("columns domain errors estimator.model", "numpy scipy threadpoolctl", pure=True),
+    "estimator.diagnostics": Allowed(
+        "columns domain errors record estimator.model estimator.likelihood", "numpy scipy", pure=True
+    ),
+    "estimator": Allowed(f"columns domain errors record {ROOMS}", "numpy scipy", pure=True),
+    # Files in, cohorts out.
+    "ingest": Allowed("canonical columns documents domain errors files tables", "duckdb numpy pyarrow"),
+    # Where rows live, and what is done with them.
+    "store": Allowed("canonical documents domain errors", "duckdb pyarrow rfc8785"),
+    "audit": Allowed("canonical documents domain errors files published store", "duckdb numpy pyarrow rfc8785"),
+    "erasure": Allowed("audit errors published store", "duckdb pyarrow rfc8785"),
+    "release": Allowed(
+        "audit columns documents domain errors estimator pages published store",
+        "duckdb h3 numpy pyarrow pydantic",
+    ),
+    # The use cases, and who calls them.
+    "service": Allowed(
+        "audit canonical documents domain erasure errors estimator files ingest pages published record release "
+        "store tables",
+        "duckdb matplotlib numpy pyarrow rfc8785",
+    ),
+    "experiment": Allowed(
+        "domain errors estimator estimator.likelihood files tables", "matplotlib numpy pyarrow scipy"
+    ),
+    "cli": Allowed("documents domain errors experiment published record service", "_typeshed rich typer"),
+    "schemas": Allowed("published"),
+    "isuit": Allowed("service"),  # isuit/__init__.py: isuit.open
 }
-BASE = {"domain", "columns", "documents", "canonical", "errors", "ingest", "pages", "published", "schemas"}
+# The clock, the disk, the network and chance: no estimate may depend on them.
+IMPURE = {
+    "asyncio", "datetime", "glob", "http", "io", "locale", "logging", "multiprocessing", "os", "pathlib", "random",
+    "secrets", "shutil", "socket", "sqlite3", "subprocess", "sys", "tempfile", "time", "urllib", "uuid",
+}  # fmt: skip
 
 
-def own_imports(path: Path) -> set[str]:
-    found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("isuit."):
-            found.add(node.module.split(".")[1])
-        elif isinstance(node, ast.ImportFrom) and node.module == "isuit":
-            found.update(alias.name for alias in node.names)
-        elif isinstance(node, ast.Import):
-            found.update(alias.name.split(".")[1] for alias in node.names if alias.name.startswith("isuit."))
-    return found - {"__version__"}
+def module_of(path: Path) -> tuple[str, bool]:
+    """A file's module by its installed name, and whether it is a package."""
+    folder = next(name for name, place in FOLDERS.items() if path.parts[0] == place)
+    parts = [folder, *path.with_suffix("").parts[1:]]
+    return (".".join(parts[:-1]), True) if parts[-1] == "__init__" else (".".join(parts), False)
 
 
-def test_dependencies_point_one_way() -> None:
-    for package, allowed in ALLOWED.items():
-        for path in (ROOT / "isuit" / package).rglob("*.py"):
-            wrong = own_imports(path) - allowed - BASE
-            assert not wrong, f"{path.relative_to(ROOT)} imports {wrong}"
+def package_of(module: str) -> str:
+    """The node of the graph that a module or a name in it belongs to."""
+    parts = module.split(".")[1:]
+    known = (".".join(parts[:length]) for length in range(len(parts), 0, -1))
+    return next((name for name in known if name in GRAPH), "isuit")
 
 
-def test_the_estimator_is_numpy_and_scipy_only() -> None:
-    banned = {"duckdb", "pyarrow", "time", "datetime", "pathlib", "os", "rich", "matplotlib"}
-    for path in (ROOT / "isuit" / "estimator").rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
-            names: list[str] = []
-            if isinstance(node, ast.Import):
-                names = [alias.name.split(".")[0] for alias in node.names]
-            elif isinstance(node, ast.ImportFrom) and node.module:
-                names = [node.module.split(".")[0]]
-            assert not banned & set(names), f"{path.name} imports {banned & set(names)}"
+def imports(path: Path, source: str) -> Iterator[str]:
+    """Everything that the source imports, by absolute name."""
+    module, is_package = module_of(path)
+    parents = module.split(".") if is_package else module.split(".")[:-1]
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = parents[: len(parents) - node.level + 1] if node.level else []
+            origin = ".".join([*base, *([node.module] if node.module else [])])
+            yield from (f"{origin}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] in ("import_module", "__import__"):
+            name = node.args[0] if node.args else None
+            yield name.value if isinstance(name, ast.Constant) else "an import whose name is computed"
+
+
+def used(path: Path, source: str) -> tuple[set[str], set[str], set[str]]:
+    """Packages of isuit, libraries, and modules of the standard library that the source imports."""
+    own, libraries, standard = set(), set(), set()
+    for name in imports(path, source):
+        top = name.split(".")[0]
+        if name == "isuit.__version__":
+            continue
+        if top == "isuit":
+            own.add(package_of(name))
+        elif top in sys.stdlib_module_names:
+            standard.add(top)
+        else:
+            libraries.add(top)
+    return own - {package_of(module_of(path)[0])}, libraries, standard
+
+
+def wrong(path: Path, source: str) -> set[str]:
+    """What the source imports and its package may not."""
+    allowed = GRAPH[package_of(module_of(path)[0])]
+    own, libraries, standard = used(path, source)
+    impure = standard & IMPURE if allowed.pure else set()
+    return (own - set(allowed.own.split())) | (libraries - set(allowed.libraries.split())) | impure
+
+
+def every_file() -> list[Path]:
+    return [path.relative_to(ROOT) for folder in FOLDERS.values() for path in sorted((ROOT / folder).rglob("*.py"))]
+
+
+@pytest.mark.parametrize("path", every_file(), ids=str)
+def test_a_module_imports_what_its_package_may(path: Path) -> None:
+    found = wrong(path, (ROOT / path).read_text())
+    assert not found, f"{path} imports {', '.join(sorted(found))}, which {package_of(module_of(path)[0])} may not"
+
+
+def test_the_graph_is_no_looser_than_the_code() -> None:
+    for package, allowed in GRAPH.items():
+        own: set[str] = set()
+        libraries: set[str] = set()
+        for path in every_file():
+            if package_of(module_of(path)[0]) == package:
+                found = used(path, (ROOT / path).read_text())
+                own |= found[0]
+                libraries |= found[1]
+        assert set(allowed.own.split()) == own, package
+        assert set(allowed.libraries.split()) == libraries, package
+
+
+def test_the_graph_has_every_package_and_no_circle() -> None:
+    order = list(TopologicalSorter({name: allowed.own.split() for name, allowed in GRAPH.items()}).static_order())
+    assert set(order) == set(GRAPH)
+    folders = {path.parts[1].removesuffix(".py") for path in every_file() if path.parts[0] == "isuit"}
+    assert folders - {"__init__"} <= set(GRAPH), "a package or module that the graph does not have"
+
+
+PLANTED = [
+    ("isuit/estimator/model/basis.py", "from ...store import opening", "store"),
+    ("isuit/estimator/model/basis.py", "from ... import store", "store"),
+    ("isuit/estimator/model/basis.py", "from isuit.ingest import read_cohort", "ingest"),
+    ("isuit/estimator/model/basis.py", "import isuit.ingest.times", "ingest"),
+    ("isuit/estimator/model/basis.py", "import requests", "requests"),
+    ("isuit/estimator/model/basis.py", "from requests.adapters import HTTPAdapter", "requests"),
+    ("isuit/estimator/model/basis.py", "from ..likelihood.solver import Progress", "estimator.likelihood"),
+    ("isuit/estimator/model/basis.py", "from .. import fit", "estimator"),
+    ("isuit/estimator/model/basis.py", "import time", "time"),
+    ("isuit/estimator/likelihood/solver.py", "from ..diagnostics import heldout", "estimator.diagnostics"),
+    ("isuit/ingest/times.py", "from isuit.store.query import rows", "store"),
+    ("isuit/ingest/times.py", "from ..store.query import rows", "store"),
+    ("cli/fits.py", "from isuit.store.opening import Store", "store"),
+    ("cli/fits.py", "import duckdb", "duckdb"),
+    ("isuit/experiment/run.py", "from isuit.service import fitting", "service"),
+    ("isuit/erasure/erasure.py", "from isuit.release import policy", "release"),
+    ("isuit/release/making.py", "from isuit.erasure.personal import searching", "erasure"),
+    ("isuit/store/query.py", "from isuit.audit.log import append_event", "audit"),
+    ("isuit/domain.py", "from isuit.published import FitRecord", "published"),
+    ("isuit/record/parameters.py", "from pydantic import BaseModel", "pydantic"),
+    ("isuit/errors.py", "import isuit.cli.app", "cli"),
+    ("schemas/__main__.py", "from isuit.service import history", "service"),
+    ("isuit/pages/__init__.py", "from isuit import open as opened", "isuit"),
+    ("isuit/columns.py", "__import__('pandas')", "pandas"),
+    ("isuit/columns.py", "importlib.import_module('isuit.store')", "store"),
+]
+
+
+@pytest.mark.parametrize(
+    "inside", ["{}", "def f():\n    {}", "if TYPE_CHECKING:\n    {}"], ids=["top", "function", "types"]
+)
+@pytest.mark.parametrize(("path", "line", "named"), PLANTED, ids=[f"{path}: {line}" for path, line, _ in PLANTED])
+def test_a_planted_import_is_found(path: str, line: str, named: str, inside: str) -> None:
+    source = (ROOT / path).read_text()
+    assert wrong(Path(path), f"{source}\n{inside.format(line)}\n") == {named}

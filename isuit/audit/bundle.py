@@ -10,10 +10,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
-import os
 import re
-import shutil
-import tempfile
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -29,8 +26,9 @@ from isuit.documents import finite, from_json, from_json_lines, read_bytes, read
 from isuit.documents.records import record_of
 from isuit.documents.tables import csv_rows
 from isuit.errors import InputError
+from isuit.files import whole_directory
 from isuit.published import FIT, HASH
-from isuit.store.fits import FitRecord, insert_atlas, insert_fit
+from isuit.store.fits import StoredFit, insert_atlas, insert_fit
 from isuit.store.migrations import tables
 from isuit.store.paths import DIRECTORY_MODE
 
@@ -62,7 +60,7 @@ curves at full precision are not for publication.
 class Bundle:
     """A bundle that was read and agrees with itself."""
 
-    record: FitRecord
+    record: StoredFit
     atlas: pa.Table
     cohort: Path | None
     log_head: str
@@ -70,22 +68,14 @@ class Bundle:
 
 def write_bundle(
     directory: Path,
-    record: FitRecord,
+    record: StoredFit,
     atlas: pa.Table,
     events: list[Event],
     cohort: Iterable[bytes | memoryview] | None,
     about: dict[str, Any],
 ) -> list[str]:
     """Write a bundle into a new or empty directory, whole or not at all; the names of its files."""
-    if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
-        raise InputError(f"{directory} is not an empty directory; name a new one with --out")
-    try:
-        directory.parent.mkdir(parents=True, exist_ok=True)
-        building = Path(tempfile.mkdtemp(prefix=".bundle-", dir=directory.parent))
-    except OSError as error:
-        raise InputError(f"{directory} cannot be written ({error.strerror}); name another place with --out") from None
-    try:
-        building.chmod(DIRECTORY_MODE)
+    with whole_directory(directory, DIRECTORY_MODE) as building:
         (building / "README.md").write_text(README)
         (building / "fit.json").write_text(json.dumps(_record_json(record), indent=1, ensure_ascii=False) + "\n")
         _write_atlas(building / "atlas.csv", atlas)
@@ -98,16 +88,10 @@ def write_bundle(
         digests = {name: _sha256(building / name) for name in files}
         manifest = about | {"log_head": events[-1].head, "with_cohort": cohort is not None, "files": digests}
         (building / "manifest.json").write_text(json.dumps(manifest, indent=1) + "\n")
-        if directory.exists():
-            directory.rmdir()
-        os.replace(building, directory)
-    except BaseException:
-        shutil.rmtree(building, ignore_errors=True)
-        raise
     return [*files, "manifest.json"]
 
 
-def _record_json(record: FitRecord) -> dict[str, Any]:
+def _record_json(record: StoredFit) -> dict[str, Any]:
     """Every column; JSON columns stay text, because their bytes are what the log's digest covers."""
     return asdict(record) | {"recorded_at": instant(record.recorded_at)}
 
@@ -146,7 +130,7 @@ def read_bundle(directory: Path) -> Bundle:
         raise InputError(f"{directory} is not a whole bundle ({type(error).__name__}); ask for it again") from None
 
 
-def _check(record: FitRecord, atlas: pa.Table, events: list[Event], head: str) -> None:
+def _check(record: StoredFit, atlas: pa.Table, events: list[Event], head: str) -> None:
     previous = GENESIS
     for event in events:
         if event.previous != previous or event.computed_head() != event.head:
@@ -178,10 +162,10 @@ def _time(text: str) -> datetime:
     return datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-def _read_record(path: Path) -> FitRecord:
+def _read_record(path: Path) -> StoredFit:
     values = from_json(read_bytes(path, path.name), path.name)
     values["recorded_at"] = _time(values["recorded_at"])
-    record = record_of(FitRecord, values)
+    record = record_of(StoredFit, values)
     for text, form in (
         (record.fit_id, FIT),
         (record.cohort_hash, HASH),

@@ -1,9 +1,12 @@
 """Whether an ID stands anywhere but in the rows that an erasure removes.
 
 Every text, JSON and blob column of the store is searched for the ID as a whole value. Sites, activities and dimensions
-are the operator's words, and kinds, versions and the like the program's: a rider may happen to be called `wind`, `10`
-or `latent`, and that must not make them unerasable. Such a place is counted or passed over; any other one blocks, since
-it means that a person was written down where no person belongs.
+are the operator's words, and kinds, versions, sentences and digests the program's: a rider may be called `wind`, `10`
+or `0001-tables`, and that must not make them unerasable. Such places are counted, for the receipt; any other one
+blocks, since it means that a person was written down where no person belongs.
+
+The columns that name riders are not searched: whoever else stands there is somebody else, and their ID is a name also
+where it reads as JSON. A rider called `["rider-004"]` cannot keep rider-004 in the store.
 """
 
 from __future__ import annotations
@@ -54,18 +57,24 @@ PUBLIC_DOCUMENTS = frozenset(
         *("ledger.release_rows.line", "ledger.release_bins.curve"),
     }
 )
-# Keys inside other JSON whose strings the program chooses. A digest needs no entry: no ID equals one by chance.
-PROGRAM_KEYS = frozenset(
+# Keys inside other JSON under which digests stand by the names of rows or tables.
+DIGEST_MAPS = frozenset({"rows_digest", "table_digest"})
+# Keys inside other JSON whose strings the program chooses: words, digests, times, sentences.
+PROGRAM_KEYS = DIGEST_MAPS | frozenset(
     {
-        *("kind", "format", "tool_version", "duckdb_version", "estimator_version"),
+        *("kind", "format", "tool_version", "duckdb_version", "estimator_version", "name", "place"),
         *("gate", "reading", "exposure", "split", "average", "observed_until"),
+        *("cohort_hash", "fit_id", "receipt_id", "store_id", "release_id", "release"),
+        *("commitment", "digest", "result_digest", "root", "leaves", "bindings", "log_head_before", "erased_at"),
+        *("shortfalls", "sentence", "rule", "limit", "estimand", "compares", "new_riders", "new_sites"),
+        *("what", "why", "method"),
     }
 )
 
 
 @dataclass(frozen=True)
 class Elsewhere:
-    """Where the names were found: `same_names` counts labels by place, `blocking` lists places that hold a person."""
+    """Where the names were found: `same_names` counts words by place, `blocking` lists places that hold a person."""
 
     same_names: dict[str, int]
     blocking: list[str]
@@ -75,23 +84,25 @@ def search_elsewhere(
     connection: duckdb.DuckDBPyConnection, tables: list[PersonalTable], names: frozenset[str]
 ) -> Elsewhere:
     """Search every column that can hold text, except in the persons' own rows; runs inside `personal.searching`."""
-    own = {table.name: f"NOT ({table.about})" for table in tables}
-    labels: Counter[str] = Counter()
+    persons = {table.name: table for table in tables}
+    words: Counter[str] = Counter()
     blocking: set[str] = set()
     for table, columns in _text_columns(connection).items():
-        for column, found, documents in _count(connection, table, columns, own.get(table, "true")):
+        own = persons.get(table)
+        searched = {column: kind for column, kind in columns.items() if not own or column not in own.rider_columns}
+        for column, found, documents in _count(connection, table, searched, f"NOT ({own.about})" if own else "true"):
             place = f"{table}.{column}"
-            if found and column in LABELS:
-                labels[place] += found
-            elif found and place not in PROGRAM_COLUMNS:
+            if found and (column in LABELS or place in PROGRAM_COLUMNS):
+                words[place] += found
+            elif found:
                 blocking.add(place)
             if documents and place not in PUBLIC_DOCUMENTS and column not in LABELS:
                 for key in _inside_json(connection, table, column, names):
-                    if key in LABELS:
-                        labels[f"{place}:{key}"] += 1
-                    elif key not in PROGRAM_KEYS:
+                    if key in LABELS | PROGRAM_KEYS or place in PROGRAM_COLUMNS:
+                        words[f"{place}:{key}" if key else place] += 1
+                    else:
                         blocking.add(f"{place}:{key}")
-    return Elsewhere(dict(labels), sorted(blocking))
+    return Elsewhere(dict(words), sorted(blocking))
 
 
 def _text_columns(connection: duckdb.DuckDBPyConnection) -> dict[str, dict[str, str]]:
@@ -111,6 +122,8 @@ def _count(
     connection: duckdb.DuckDBPyConnection, table: str, columns: dict[str, str], where: str
 ) -> list[tuple[str, int, int]]:
     """In one pass: by column, the values that are one of the names, and those that may be JSON documents."""
+    if not columns:
+        return []
     counts = []
     for column, kind in columns.items():
         if kind == "BLOB":
@@ -149,7 +162,7 @@ def _inside_json(
 
 
 def _strings(value: Any, key: str) -> Iterator[tuple[str, str]]:
-    """Every string of a JSON value with the last key above it."""
+    """Every string of a JSON value with the last key above it that the program chose."""
     if isinstance(value, str):
         yield key, value
     elif isinstance(value, list):
@@ -157,4 +170,4 @@ def _strings(value: Any, key: str) -> Iterator[tuple[str, str]]:
             yield from _strings(item, key)
     elif isinstance(value, dict):
         for name, item in value.items():
-            yield from _strings(item, name)
+            yield from _strings(item, key if key in DIGEST_MAPS else name)

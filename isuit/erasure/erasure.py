@@ -26,9 +26,10 @@ from isuit.audit.log import append_event, instant, log_head, read_log
 from isuit.erasure import rewrite
 from isuit.erasure.elsewhere import search_elsewhere
 from isuit.erasure.personal import DIGESTS, PersonalTable, personal_tables, resolve, searching
-from isuit.erasure.receipt import FORMAT, KEPT, ErasurePlan
+from isuit.erasure.receipt import FORMAT, KEPT
 from isuit.erasure.rewrite import ERASURE, fingerprint
 from isuit.errors import PolicyRefusal, StoreError
+from isuit.published import ErasurePlan
 from isuit.store.opening import Store
 from isuit.store.query import rows
 

@@ -12,122 +12,19 @@ from __future__ import annotations
 
 import json
 import secrets
-from datetime import datetime
 from typing import Literal
 
 import duckdb
-from pydantic import Field
 
 from isuit.audit.digests import tagged
 from isuit.audit.log import instant, read_log
-from isuit.published import FIT, HASH, HEAD, Published
+from isuit.published import ErasureReceipt
 from isuit.store.query import rows
 
 FORMAT: Literal["isuit-erasure-receipt/1"] = "isuit-erasure-receipt/1"
 BINDING_TAG = "isuit/receipt-binding/1"
 NONCE_BYTES = 32
 
-
-class TableCount(Published):
-    """Rows of a personal table before and after, and how many of them were about the erased riders."""
-
-    before: int
-    after: int
-    removed: int
-
-
-class EmptiedCohort(Published):
-    """A cohort's root, which still holds, and the leaves under it that nobody stands behind any more."""
-
-    cohort_hash: str = Field(pattern=HASH)
-    root: str | None
-    leaves: list[str]
-
-
-class EmptiedFit(Published):
-    """The same for the skills of a fit; `root` is null for a fit that never had skills."""
-
-    fit_id: str = Field(pattern=FIT)
-    root: str | None
-    leaves: list[str]
-
-
-class SameName(Published):
-    """A site, activity or dimension that happens to be called like an erased rider; it stays."""
-
-    place: str
-    count: int
-
-
-class Kept(Published):
-    """Something that an erasure leaves, and the reason."""
-
-    what: str
-    why: str
-
-
-class ErasureVerification(Published):
-    """How absence was verified, and the rows of every table that were compared with the copy and found identical."""
-
-    method: list[str]
-    compared: dict[str, int]
-
-
-class ErasurePlan(Published):
-    """`isuit delete-rider --dry-run`: what an erasure would remove."""
-
-    dry_run: Literal[True] = True
-    riders: int
-    tables: dict[str, TableCount]
-    cohorts: list[EmptiedCohort]
-    fits: list[EmptiedFit]
-    same_names: list[SameName]
-
-
-class ErasureReceipt(Published):
-    """`isuit delete-rider`."""
-
-    format: Literal["isuit-erasure-receipt/1"]
-    receipt_id: str = Field(pattern=r"^[0-9a-f]{32}$")
-    store_id: str
-    erased_at: datetime
-    completed_at: datetime
-    tool_version: str
-    duckdb_version: str
-    riders: int = Field(description="Number of persons erased.")
-    tables: dict[str, TableCount]
-    cohorts: list[EmptiedCohort]
-    fits: list[EmptiedFit]
-    same_names: list[SameName]
-    suppressed: int = Field(description="Keyed digests added, so that later imports stay without these riders.")
-    bundles_with_rows: int = Field(description="Bundles with rows of these cohorts that were handed out before.")
-    bindings: list[str] = Field(description="Each ties the receipt to an ID, for whoever holds its nonce.")
-    kept: list[Kept]
-    verification: ErasureVerification
-    log_head_before: str = Field(pattern=HEAD)
-    log_head: str = Field(pattern=HEAD)
-
-
-class Binding(Published):
-    """The nonce for the ID at this place among those given to the command."""
-
-    position: int
-    nonce: str
-    digest: str
-
-
-class RequesterCopy(Published):
-    """The file of `--receipt`: the receipt, and what binds it to the IDs it was asked for."""
-
-    receipt: ErasureReceipt
-    bindings: list[Binding]
-
-
-SCHEMAS: dict[str, type[Published]] = {
-    "erasure-plan": ErasurePlan,
-    "erasure-receipt": ErasureReceipt,
-    "erasure-receipt-copy": RequesterCopy,
-}
 
 KEPT = [
     {"what": "the atlas: difficulty by metric and site", "why": "it describes conditions and holds no rider's row"},
@@ -145,7 +42,7 @@ METHOD = [
     "every personal table of the catalogue was searched again after the deletion and held no row of the riders",
     "every text, JSON and blob column of the store was searched for the IDs as whole values",
     "the rows left were copied into a new file, and compared table by table with the old one by count and digest",
-    "in the new file every column holds as many physical as logical rows, and no block is free",
+    "nothing but these rows was written into the new file: every column holds as many physical as logical rows",
     "the new file replaced the old one only after these checks; the old one is overwritten and removed",
 ]
 

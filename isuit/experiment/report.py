@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from isuit.domain import SKILL_LEVELS, Estimate
+from isuit.domain import SKILL_LEVELS, Z95, Estimate
+from isuit.files import whole
 
 from .cohort import Truth
 from .recovery import PAPER
@@ -126,7 +127,7 @@ def figure(truth: Truth, estimate: Estimate, stem: Path) -> None:
         above.plot(curve.metric, curve.suitability, color="0.4", linestyle=":", label="population")
         above.set(ylabel="P(success)", ylim=(0, 1), title="Suitability moves with skill")
         above.legend(frameon=False, fontsize=9)
-        half = 1.96 * curve.difficulty_se
+        half = Z95 * curve.difficulty_se
         below.fill_between(
             curve.metric, curve.difficulty - half, curve.difficulty + half, color="#7a5195", alpha=0.2, linewidth=0,
             label="95 % band",
@@ -136,8 +137,10 @@ def figure(truth: Truth, estimate: Estimate, stem: Path) -> None:
         below.plot(fine, truth.difficulty(fine), color="black", linestyle="--", linewidth=1, label="truth")
         below.set(xlabel="wind (kn)", ylabel="difficulty (skill sd)", title="The difficulty beneath does not")
         below.legend(frameon=False, fontsize=9)
-        picture.savefig(stem.with_suffix(".svg"), metadata={"Date": None})
-        picture.savefig(stem.with_suffix(".png"), dpi=150, metadata={"Software": None})
+        with whole(stem.with_suffix(".svg")) as part:
+            picture.savefig(part, metadata={"Date": None})
+        with whole(stem.with_suffix(".png")) as part:
+            picture.savefig(part, dpi=150, metadata={"Software": None})
         plt.close(picture)
 
 

@@ -10,6 +10,8 @@ import numpy as np
 
 from isuit.errors import InputError
 from isuit.estimator.likelihood.solver import Progress
+from isuit.files import write_whole
+from isuit.tables import write_table
 
 from .cohort import REFERENCE_SEED, Truth, draw
 from .recovery import recover, replicate, summarise
@@ -31,20 +33,23 @@ def run(
     stats = {key: _rounded(value) for key, value in stats.items()}
     try:
         out.mkdir(parents=True, exist_ok=True)
-        (out / "stats.json").write_text(json.dumps(stats, indent=2, sort_keys=True, allow_nan=False) + "\n")
-        (out / "results.md").write_text(markdown(stats))
-        (out / "results.tex").write_text(latex(stats))
-        if estimate.kind == "latent":
-            figure(truth, estimate, out / "difficulty")
     except OSError as error:
-        raise InputError(f"Cannot write into {out}: {error.strerror}; give a directory that can be written.") from error
+        raise InputError(f"Cannot write into {out}: {error.strerror}; give a directory that can be written.") from None
+    texts = {
+        "stats.json": json.dumps(stats, indent=2, sort_keys=True, allow_nan=False) + "\n",
+        "results.md": markdown(stats),
+        "results.tex": latex(stats),
+    }
+    for name, text in texts.items():
+        write_whole(out / name, [text.encode()])
+    if estimate.kind == "latent":
+        figure(truth, estimate, out / "difficulty")
     return stats
 
 
 def write_cohort(path: Path, truth: Truth, seed: int = REFERENCE_SEED) -> None:
-    """The drawn cohort as Parquet, for whoever wants to fit it: columns rider, metric and outcome."""
+    """The drawn cohort as a table, for whoever wants to fit it: columns rider, metric and outcome."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     data, _ = draw(truth, seed)
     columns = {
@@ -52,10 +57,7 @@ def write_cohort(path: Path, truth: Truth, seed: int = REFERENCE_SEED) -> None:
         "metric": data.metric,
         "outcome": data.outcome.astype(np.int8),
     }
-    try:
-        pq.write_table(pa.table(columns), path)
-    except OSError as error:
-        raise InputError(f"{path.name} cannot be written ({error.strerror}); name another place.") from None
+    write_table(pa.table(columns), path)
 
 
 def _rounded(value: Any) -> Any:

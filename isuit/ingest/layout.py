@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import pyarrow as pa
 
@@ -69,19 +69,38 @@ def kind_of(column: str, type_: pa.DataType) -> str | None:
         type_ = type_.value_type
     if pa.types.is_null(type_):
         return "nulls"
-    number = pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_decimal(type_)
-    text = pa.types.is_string(type_) or pa.types.is_large_string(type_) or pa.types.is_string_view(type_)
-    if column in ("rider", "site"):
-        return "text" if text else "integers" if pa.types.is_integer(type_) else None
-    if column == "metric":
-        return "numbers" if number else None
-    if column == "outcome":
-        return "numbers" if number or pa.types.is_boolean(type_) else None
-    if pa.types.is_timestamp(type_):
-        return "times with a zone" if type_.tz else "times without a zone"
-    return "text" if text else None
+    return next((kind for kind, holds in READABLE[column] if holds(type_)), None)
 
 
+def _is_text(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_string(type_) or pa.types.is_large_string(type_) or pa.types.is_string_view(type_))
+
+
+def _is_number(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_decimal(type_))
+
+
+def _is_number_or_boolean(type_: pa.DataType) -> bool:
+    return _is_number(type_) or bool(pa.types.is_boolean(type_))
+
+
+def _is_zoned_time(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_timestamp(type_) and type_.tz)
+
+
+# What each column may hold, in words, and how its type tells; the first that holds counts.
+_NAMES = (("text", _is_text), ("integers", pa.types.is_integer))
+READABLE: dict[str, tuple[tuple[str, Callable[[pa.DataType], bool]], ...]] = {
+    "rider": _NAMES,
+    "site": _NAMES,
+    "observed_at": (
+        ("times with a zone", _is_zoned_time),
+        ("times without a zone", pa.types.is_timestamp),
+        ("text", _is_text),
+    ),
+    "metric": (("numbers", _is_number),),
+    "outcome": (("numbers", _is_number_or_boolean),),
+}
 EXPECTED = {
     "rider": "text or integers",
     "site": "text or integers",

@@ -6,8 +6,7 @@ Values stay out of it because any of them may be a rider's ID, also in the wrong
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,6 +98,3 @@ class RefusedCohort(CohortRefused):
         self.refusals = refusals
         listed = "; ".join(str(refusal) for refusal in refusals)
         super().__init__(f"the cohort was refused: {listed}; nothing was written, correct it and try again")
-
-    def as_json(self) -> dict[str, Any]:
-        return {"error": str(self), "refused": [asdict(refusal) for refusal in self.refusals]}

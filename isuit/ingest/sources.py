@@ -19,14 +19,13 @@ import pyarrow.compute as pc
 from isuit.documents import UnsafeDocument, require_regular
 from isuit.errors import InputError
 from isuit.ingest.refusals import Refusals
+from isuit.tables import SEPARATORS, format_in, format_of
 
 PARQUET_ROWS = 1 << 20  # per batch; large, because each batch looks its distinct riders up once
 PARQUET_BUFFER = 1 << 20  # bytes
 CSV_BLOCK = 1 << 23  # bytes
 LONGEST_HEADER = 1 << 20  # bytes
 MOST_WRONG_ROWS = 100_000  # that are counted before a CSV is given up
-SUFFIXES = (".parquet", ".pq", ".csv", ".tsv", ".arrow", ".feather", ".ipc", ".csv.gz", ".tsv.gz")
-SEPARATORS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
 UNREADABLE = (pa.ArrowException, OSError, EOFError)
 WRONG_FIELDS = "a row with too many or too few fields"
 
@@ -86,7 +85,7 @@ def _directory(folder: Path) -> list[Path]:
         raise InputError(f"the directory {folder} holds no files: name a file, a directory or a glob")
     if any("=" in part for path in files for part in path.relative_to(folder).parts[:-1]):
         raise InputError(f"{folder} keeps values in names of directories, which are not read: write them as columns")
-    others = sum(not path.name.lower().endswith(SUFFIXES) for path in files)
+    others = sum(format_of(path) is None for path in files)
     if others:
         which = "1 file that is" if others == 1 else f"{others} files that are"
         raise InputError(f"{folder} also holds {which} no Parquet, CSV or Arrow by name: give a glob instead")
@@ -101,13 +100,13 @@ def open_file(path: Path, refusals: Refusals) -> Source | None:
         require_regular(path, label)
         with path.open("rb") as file:
             start = file.read(8)
-        if start.startswith(b"PAR1"):
+        kind = format_in(path, start)
+        if kind == "parquet":
             return _parquet(path)
-        if start.startswith((b"ARROW1", b"\xff\xff\xff\xff")):
+        if kind == "arrow":
             return _arrow(path, start)
-        separator = next((mark for suffix, mark in SEPARATORS.items() if label.lower().endswith(suffix)), None)
-        if start and separator:
-            return _csv(path, separator)
+        if start and kind is not None:
+            return _csv(path, SEPARATORS[kind])
         if not start:
             defect = f"{label} is empty"
     except UnsafeDocument as error:

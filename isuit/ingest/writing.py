@@ -1,12 +1,11 @@
-"""The canonical form as a file: it appears whole or not at all."""
+"""The canonical form as a file."""
 
 from __future__ import annotations
 
-import os
-import tempfile
 from pathlib import Path
 
 from isuit.errors import InputError
+from isuit.files import PRIVATE, write_whole
 from isuit.ingest.cohort import Cohort
 from isuit.ingest.sources import paths_of
 
@@ -18,24 +17,5 @@ def refuse_to_overwrite(files: list[str], out: Path) -> None:
 
 
 def write_canonical(cohort: Cohort, out: Path) -> None:
-    """Write beside the target and move it there when it is complete.
-
-    Devices, pipes and symbolic links are written through: /dev/stdout is a link, and must not become a file.
-    """
-    try:
-        if out.is_symlink() or (out.exists() and not out.is_file()):
-            with out.open("wb") as stream:
-                stream.writelines(cohort.canonical_bytes())
-            return
-        handle, name = tempfile.mkstemp(prefix=".isuit-", dir=out.parent)  # mode 0600: it names riders
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.writelines(cohort.canonical_bytes())
-            os.replace(name, out)
-        except BaseException:
-            os.unlink(name)
-            raise
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        raise InputError(f"cannot write {out}: {(error.strerror or 'unknown reason').lower()}") from None
+    """Write the canonical bytes; the file is private, because it names riders."""
+    write_whole(out, cohort.canonical_bytes(), PRIVATE)

@@ -18,6 +18,7 @@ from typing import Any, Literal
 
 from isuit.documents import from_json
 from isuit.errors import InputError
+from isuit.files import write_whole
 
 Script = Literal["fit", "atlas"]
 
@@ -36,12 +37,10 @@ def page(title: str, script: Script, data: dict[str, Any]) -> str:
 
 
 def write_page(path: Path, text: str) -> None:
+    """The page as a file; refuses a name that a browser would not open as a page."""
     if path.suffix.lower() not in (".html", ".htm"):
         raise InputError(f"the page is HTML, and {path.name} does not end so; name a file that ends in .html")
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{path.name} cannot be written ({error.strerror}); name another place") from None
+    write_whole(path, [text.encode()])
 
 
 def data_of(text: str) -> dict[str, Any]:

@@ -3,6 +3,8 @@
 The union of all cohorts fitted for an activity and dimension, where an identical line counts as often as in the cohort
 that has it most; observed before the cut-off; of riders who did not opt out and who are somebody. An outcome without a
 time counts only where a fit of its cohort declared until when it was observed.
+
+A union in which somebody stands twice, under an ID and its token, is refused as a whole: `refuse_doubles`.
 """
 
 from __future__ import annotations
@@ -17,12 +19,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from isuit.domain import FloatArray, IntArray
-from isuit.release.identities import fold, is_placeholder
-from isuit.store.fits import FitRecord, fit_records
-from isuit.store.query import arrow
+from isuit.errors import PolicyRefusal
+from isuit.release.identities import fold, is_placeholder, named_twice
+from isuit.store.fits import StoredFit, fit_records
+from isuit.store.query import arrow, rows
 
 GLOBAL = "global"  # the one cell of cohorts without sites
 NOWHERE = -1  # an outcome without a place, in a cohort that has places
+_NOBODY = -1  # the code of a placeholder or of someone who opted out; their rows are left out
 
 
 @dataclass(frozen=True)
@@ -67,7 +71,7 @@ class Eligible:
     """The eligible outcomes, and what an operator is told about those that are not."""
 
     outcomes: Outcomes
-    fit: FitRecord  # the newest: its expert curve and exposure are the release's
+    fit: StoredFit  # the newest: its expert curve and exposure are the release's
     too_recent: int = 0  # lines
     untimed: int = 0  # lines of cohorts that never said until when they were observed
     placeholders: int = 0
@@ -75,18 +79,39 @@ class Eligible:
     reasons: list[str] = field(default_factory=list)
 
 
-def topics(connection: duckdb.DuckDBPyConnection, as_of: datetime | None = None) -> dict[Topic, list[FitRecord]]:
+def topics(connection: duckdb.DuckDBPyConnection, as_of: datetime | None = None) -> dict[Topic, list[StoredFit]]:
     """The fits of every activity and dimension, oldest first."""
-    found: dict[Topic, list[FitRecord]] = {}
+    found: dict[Topic, list[StoredFit]] = {}
     for fit in fit_records(connection):
         if as_of is None or fit.recorded_at <= as_of:
             found.setdefault(Topic(fit.activity, fit.dimension), []).append(fit)
     return dict(sorted(found.items(), key=lambda item: (item[0].activity, item[0].dimension)))
 
 
+def refuse_doubles(
+    connection: duckdb.DuckDBPyConnection, fits: list[StoredFit], opted_out: Callable[[str], bool]
+) -> None:
+    """Refuse cohorts that hold somebody both by ID and by token: they would be two of the k that a cell needs.
+
+    Whatever the age of the outcomes: a cohort that is too young today is not in half a year.
+    """
+    cohorts = list(dict.fromkeys(fit.cohort_hash for fit in fits))
+    present = rows(
+        connection, "SELECT DISTINCT rider FROM personal.outcomes WHERE list_contains(?, cohort_hash)", [cohorts]
+    )
+    pairs = rows(connection, "SELECT rider, token FROM personal.pseudonyms")
+    twice = named_twice((rider for (rider,) in present if not opted_out(rider)), pairs)
+    if twice:
+        raise PolicyRefusal(
+            f"{twice} riders of {fits[-1].activity}, {fits[-1].dimension} stand in its cohorts both by ID and by token "
+            "and would count twice: release from a new store in which every cohort is fitted after "
+            "`isuit pseudonymise`, or none is."
+        )
+
+
 def eligible(
     connection: duckdb.DuckDBPyConnection,
-    fits: list[FitRecord],
+    fits: list[StoredFit],
     before: datetime,
     opted_out: Callable[[str], bool],
 ) -> Eligible:
@@ -106,7 +131,7 @@ def eligible(
     for name, spelling, good in zip(names, folded, kept & ~gone, strict=True):
         if good:
             spellings[code_of[spelling]].append(name)
-    code = np.array([code_of.get(spelling, -1) for spelling in folded], dtype=np.int64)
+    code = np.array([code_of.get(spelling, _NOBODY) for spelling in folded], dtype=np.int64)
     row_name = encoded.indices.to_numpy().astype(np.int64)
     rows = (kept & ~gone)[row_name] if names else np.zeros(0, dtype=bool)
     place, places = _places(old)
@@ -145,7 +170,7 @@ def counts_as_rider(folded: str) -> bool:
     return not is_placeholder(folded)
 
 
-def _union(connection: duckdb.DuckDBPyConnection, fits: list[FitRecord], before: datetime) -> pa.Table:
+def _union(connection: duckdb.DuckDBPyConnection, fits: list[StoredFit], before: datetime) -> pa.Table:
     """Distinct lines over the cohorts, in an order that follows from their values."""
     until: dict[str, date | None] = {}
     for fit in fits:

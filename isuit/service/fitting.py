@@ -2,7 +2,8 @@
 
 The store is locked twice and briefly: to see who opted out, and to record. In between, while the estimator works,
 others can use it. If someone opts out in that time the fit is refused, because recording it would bring an erased
-rider back.
+rider back. What a caller shows of the fit is read before the second lock is given up: a fit that was recorded must not
+end as if the store were in use.
 """
 
 from __future__ import annotations
@@ -20,17 +21,27 @@ from isuit.erasure.pseudonyms import guess_warning
 from isuit.erasure.suppression import OptedOut
 from isuit.errors import InputError, StoreBusy
 from isuit.ingest import Cohort, read_cohort
-from isuit.published import FitSummary, HeldOut, Identification, Promotion, Releasable
+from isuit.published import FitDetail, FitSummary
+from isuit.service.details import detail_of
 from isuit.service.inputs import sites_of
 from isuit.service.recording import record_fit
 from isuit.service.stores import DEFAULT_WAIT, open_store
-from isuit.store.cohorts import CohortRecord, find_cohort
-from isuit.store.fits import FitRecord, get_fit
+from isuit.store.fits import get_fit
 from isuit.store.opening import Store, is_store
 from isuit.store.query import rows
-from isuit.store.sites import Coordinates, known_sites
+from isuit.store.sites import Coordinates
 
 Progress = Callable[[str, float], None]
+
+
+class Fitted(FitSummary):
+    """A fit that was just recorded or confirmed: its summary, and all that `isuit show` tells of it."""
+
+    detail: FitDetail
+
+    def summary(self) -> FitSummary:
+        """What `isuit fit` prints."""
+        return FitSummary(**{name: getattr(self, name) for name in FitSummary.model_fields})
 
 
 def _silent(stage: str, share: float) -> None:
@@ -47,7 +58,7 @@ def fit(
     sites: Mapping[str, Coordinates] | None = None,
     wait: float = DEFAULT_WAIT,
     progress: Progress = _silent,
-) -> FitSummary:
+) -> Fitted:
     """Fit a cohort and record the result; the same fit again is confirmed, not recorded twice."""
     from isuit import estimator
 
@@ -75,7 +86,7 @@ def fit(
                 raise StoreBusy("a rider opted out while this cohort was being fitted; run the command again")
             recorded = record_fit(store, fit_id, cohort, config, estimate, sites)
             progress("record", 1.0)
-            return _summary(store, fit_id, cohort, recorded, guesses)
+            return _fitted(store, fit_id, cohort, recorded, guesses)
 
 
 def _refuse_unknown_sites(cohort: Cohort, sites: Mapping[str, Coordinates]) -> None:
@@ -93,57 +104,37 @@ def _refuse_unknown_sites(cohort: Cohort, sites: Mapping[str, Coordinates]) -> N
         )
 
 
-def _summary(store: Store, fit_id: str, cohort: Cohort, recorded: bool, guesses: list[str]) -> FitSummary:
+def _fitted(store: Store, fit_id: str, cohort: Cohort, recorded: bool, guesses: list[str]) -> Fitted:
     record = get_fit(store.connection, fit_id)
-    registered = find_cohort(store.connection, cohort.cohort_hash)
     assert record is not None
-    assert registered is not None
+    detail = detail_of(store.connection, record)
     notes = list(guesses)
     if cohort.report.excluded_rows:
         notes.append(
             f"{cohort.report.excluded_rows} rows of riders who opted out were left out; cohort_hash is of the rows "
             "kept, and `isuit hash` of the file itself differs"
         )
-    return FitSummary(
-        fit_id=record.fit_id,
-        cohort_hash=record.cohort_hash,
+    shown = detail.fit
+    return Fitted(
+        fit_id=shown.fit_id,
+        cohort_hash=shown.cohort_hash,
         recorded=recorded,
-        activity=record.activity,
-        dimension=record.dimension,
-        kind=record.kind,
-        identification=Identification(**record.json("identification")),
-        promotion=Promotion(**record.json("promotion")) if record.promotion else None,
-        discrimination=record.discrimination,
-        discrimination_se=record.discrimination_se,
-        held_out=HeldOut(**record.json("held_out")) if record.held_out else None,
-        outcomes=registered.outcomes,
-        riders=registered.riders,
-        sites=registered.sites,
-        skills=record.skills,
+        activity=shown.activity,
+        dimension=shown.dimension,
+        kind=shown.kind,
+        identification=shown.identification,
+        promotion=shown.promotion,
+        discrimination=shown.discrimination,
+        discrimination_se=shown.discrimination_se,
+        discrimination_interval=shown.discrimination_interval,
+        held_out=shown.held_out,
+        outcomes=detail.cohort.outcomes,
+        riders=detail.cohort.riders,
+        sites=detail.cohort.sites,
+        skills=shown.skills,
         suppressed_rows=cohort.report.excluded_rows,
-        releasable=releasable(store, record, registered),
+        releasable=detail.releasable,
         notes=notes,
         log_head=log_head(store.connection),
+        detail=detail,
     )
-
-
-def releasable(store: Store, record: FitRecord, cohort: CohortRecord) -> Releasable:
-    """Whether the fit's cohort can enter a public release (DESIGN section 6), and which option is missing if not."""
-    missing = []
-    if record.kind != "latent":
-        missing.append("a latent fit: a single curve is never released")
-    if cohort.untimed and not record.json("configuration")["observed_until"]:
-        missing.append(f"--observed-until: {cohort.untimed} outcomes have no observed_at")
-    if cohort.sites:
-        used = {
-            site
-            for (site,) in rows(
-                store.connection,
-                "SELECT DISTINCT site FROM personal.outcomes WHERE cohort_hash = ? AND site IS NOT NULL",
-                [cohort.cohort_hash],
-            )
-        }
-        without = used - known_sites(store.connection).keys()
-        if without:
-            missing.append(f"--sites: {len(without)} of {cohort.sites} sites have no coordinates")
-    return Releasable(ok=not missing, missing=missing)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -11,17 +10,14 @@ import pyarrow as pa
 
 from isuit.audit.log import log_head
 from isuit.errors import StoreError
-from isuit.published import AtlasPoint, CohortRecord, Created, CurvePoint, FitDetail, FitRecord, Status
+from isuit.published import AtlasPoint, Created, FitDetail, FitRecord, Status
 from isuit.release.policy import policy_of
-from isuit.service.fitting import releasable
+from isuit.service.details import detail_of, published
 from isuit.service.stores import DEFAULT_WAIT, open_store
-from isuit.store.cohorts import find_cohort
-from isuit.store.fits import FitRecord as StoredFit
 from isuit.store.fits import atlas_rows, current_atlas, find_fit, fit_records
 from isuit.store.opening import is_store
 from isuit.store.query import first
-
-JSON_COLUMNS = ("configuration", "identification", "promotion", "held_out")
+from isuit.tables import require_format, write_table
 
 
 def init(store_path: Path, policy: Mapping[str, Any] | None = None, wait: float = DEFAULT_WAIT) -> Created:
@@ -66,13 +62,6 @@ def status(store_path: Path, wait: float = DEFAULT_WAIT) -> Status:
         )
 
 
-def published(record: StoredFit) -> FitRecord:
-    """A fit's record as it leaves the store."""
-    values = asdict(record)
-    values.update({column: record.json(column) for column in JSON_COLUMNS})
-    return FitRecord(**{name: values[name] for name in FitRecord.model_fields})
-
-
 def fits(store_path: Path, wait: float = DEFAULT_WAIT) -> list[FitRecord]:
     """Every fit, oldest first."""
     with open_store(store_path, wait=wait) as store:
@@ -82,16 +71,7 @@ def fits(store_path: Path, wait: float = DEFAULT_WAIT) -> list[FitRecord]:
 def show(store_path: Path, reference: str, wait: float = DEFAULT_WAIT) -> FitDetail:
     """One fit with its curves."""
     with open_store(store_path, wait=wait) as store:
-        record = find_fit(store.connection, reference)
-        cohort = find_cohort(store.connection, record.cohort_hash)
-        assert cohort is not None
-        return FitDetail(
-            fit=published(record),
-            cohort=CohortRecord(**asdict(cohort)),
-            releasable=releasable(store, record, cohort),
-            diagnostics=record.json("diagnostics"),
-            curves=[CurvePoint(**row) for row in atlas_rows(store.connection, record.fit_id).to_pylist()],
-        )
+        return detail_of(store.connection, find_fit(store.connection, reference))
 
 
 def curves(store_path: Path, reference: str, wait: float = DEFAULT_WAIT) -> pa.Table:
@@ -100,10 +80,18 @@ def curves(store_path: Path, reference: str, wait: float = DEFAULT_WAIT) -> pa.T
         return atlas_rows(store.connection, find_fit(store.connection, reference).fit_id)
 
 
-def atlas(store_path: Path, wait: float = DEFAULT_WAIT) -> pa.Table:
-    """The newest fit of every activity, dimension and site; in-house: full precision is not for publication."""
+def atlas(store_path: Path, wait: float = DEFAULT_WAIT, out: Path | None = None) -> pa.Table:
+    """The newest fit of every activity, dimension and site; in-house: full precision is not for publication.
+
+    `out` gets the same as a file, in the format of its ending.
+    """
+    if out is not None:
+        require_format(out)
     with open_store(store_path, wait=wait) as store:
-        return current_atlas(store.connection)
+        table = current_atlas(store.connection)
+    if out is not None:
+        write_table(table, out)
+    return table
 
 
 def atlas_points(table: pa.Table) -> list[AtlasPoint]:

@@ -7,11 +7,15 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from isuit.documents import read_bytes, read_text
+from isuit.documents import read_text
 from isuit.domain import check_label
 from isuit.errors import InputError
+from isuit.ingest import parse_mapping
 from isuit.release.policy import read_policy as read_policy_file
 from isuit.store.sites import Coordinates
+from isuit.tables import read_table
+
+__all__ = ["checked_label", "checked_points", "parse_mapping", "read_anchor", "read_policy", "read_sites"]
 
 Points = tuple[tuple[float, float], ...]
 CURVE_KEYS = ("points", "curve", "suitability")  # where a profile keeps the curve of a dimension
@@ -121,27 +125,19 @@ def checked_points(points: list[tuple[Any, Any]]) -> Points:
 
 
 def read_sites(path: Path) -> dict[str, Coordinates]:
-    """Coordinates by site, from CSV or Parquet with the columns site, latitude and longitude."""
+    """Coordinates by site, from a table with the columns site, latitude and longitude."""
     import pyarrow as pa
-    import pyarrow.csv as pcsv
 
-    from isuit.documents.tables import read_parquet
-
+    table = read_table(path, text_columns=["site"])
+    if any(table.column_names.count(name) != 1 for name in ("site", "latitude", "longitude")):
+        raise InputError(f"{SITES} needs the columns site, latitude and longitude, each of them once")
     try:
-        if path.suffix.lower() in (".parquet", ".pq"):
-            table, _ = read_parquet(path, SITES)
-        else:
-            content = pa.BufferReader(read_bytes(path, SITES))
-            convert = pcsv.ConvertOptions(column_types={"site": pa.string()}, strings_can_be_null=False)
-            table = pcsv.read_csv(content, convert_options=convert)
-        if any(table.column_names.count(name) != 1 for name in ("site", "latitude", "longitude")):
-            raise InputError(f"{SITES} needs the columns site, latitude and longitude, each of them once")
         names = table.column("site").cast(pa.string()).to_pylist()
         latitudes = table.column("latitude").cast(pa.float64()).to_pylist()
         longitudes = table.column("longitude").cast(pa.float64()).to_pylist()
-    except (pa.ArrowException, OSError, ValueError):
+    except pa.ArrowException:
         raise InputError(
-            f"{SITES} cannot be read; it must be CSV or Parquet with site, and latitude and longitude in degrees"
+            f"{SITES} cannot be read; it must hold site, and latitude and longitude as numbers in degrees"
         ) from None
     return checked_sites(zip(names, latitudes, longitudes, strict=True))
 

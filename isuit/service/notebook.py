@@ -98,7 +98,7 @@ class StoreHandle:
             split=split,
             observed_until=observed_until,
         )
-        summary = fitting.fit(
+        fitted = fitting.fit(
             self.path,
             cohort,
             config,
@@ -107,7 +107,7 @@ class StoreHandle:
             sites=inputs.read_sites(Path(sites)) if isinstance(sites, (str, Path)) else sites,
             wait=self.wait,
         )
-        return FitResult(self, history.show(self.path, summary.fit_id, self.wait).fit, summary)
+        return FitResult(self, fitted.detail.fit, fitted.summary())
 
     def __getitem__(self, reference: str) -> FitResult:
         """A fit by its id or its cohort's hash, or at least 8 digits of either."""

@@ -8,10 +8,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from isuit.domain import Z95
 from isuit.errors import InputError
+from isuit.files import whole
 from isuit.published import FitRecord
 
 MOST_SITES = 8  # beyond, lines can no longer be told apart
+Point = dict[str, Any]  # a row of a fit's curves
+Style = dict[str, Any]
 
 
 def plot_fit(fit: FitRecord, curves: pa.Table, path: Path) -> None:
@@ -21,13 +25,10 @@ def plot_fit(fit: FitRecord, curves: pa.Table, path: Path) -> None:
     from matplotlib import rc_context
 
     figure = figure_of(fit, curves)
-    try:
-        # No date and no random ids: the same fit gives the same bytes.
-        metadata = {"Date": None} if path.suffix.lower() == ".svg" else {"Software": "isuit"}
-        with rc_context({"svg.hashsalt": "isuit"}):
-            figure.savefig(path, dpi=150, metadata=metadata)
-    except OSError as error:
-        raise InputError(f"{path.name} cannot be written ({error.strerror}); name another place") from None
+    # No date and no random ids: the same fit gives the same bytes.
+    metadata = {"Date": None} if path.suffix.lower() == ".svg" else {"Software": "isuit"}
+    with whole(path) as part, rc_context({"svg.hashsalt": "isuit"}):
+        figure.savefig(part, dpi=150, metadata=metadata)
 
 
 def as_html(fit: FitRecord, curves: pa.Table) -> str:
@@ -48,31 +49,53 @@ def figure_of(fit: FitRecord, curves: pa.Table) -> Any:
 
     figure = Figure(figsize=(8, 6), layout="constrained")
     FigureCanvasAgg(figure)
-    sites = [site for site in dict.fromkeys(curves.column("site").to_pylist()) if site is not None]
-    upper, lower = figure.subplots(2, 1, sharex=True)
-    for site in [None, *sites[:MOST_SITES]]:
-        rows = [row for row in curves.to_pylist() if row["site"] == site]
-        metric = np.array([row["metric"] for row in rows])
-        label = "all sites" if site is None and sites else _plain(site or "")
-        style = {"color": "black", "linewidth": 2} if site is None else {"linewidth": 1}
-        if rows and rows[0]["difficulty"] is not None:
-            difficulty = np.array([row["difficulty"] for row in rows])
-            se = np.array([row["difficulty_se"] for row in rows])
-            (line,) = upper.plot(metric, difficulty, label=label, **style)
-            upper.fill_between(
-                metric, difficulty - 1.96 * se, difficulty + 1.96 * se, color=line.get_color(), alpha=0.15, linewidth=0
-            )
-        lower.plot(metric, [row["suitability"] for row in rows], label=label, **style)
-    upper.set_ylabel("difficulty (skill sd)")
-    if fit.kind == "single-curve":
-        upper.text(0.5, 0.5, "single curve: no difficulty", transform=upper.transAxes, ha="center")
-    lower.set_ylabel("suitability of the population")
-    lower.set_ylim(0, 1)
-    lower.set_xlabel(_plain(fit.dimension))
-    upper.set_title(_plain(f"{fit.activity}, {fit.dimension} ({fit.kind})"))
-    if sites:
-        lower.legend(fontsize="small")
+    above, below = figure.subplots(2, 1, sharex=True)
+    by_site = _by_site(curves)
+    several = len(by_site) > 1
+    for site, points in by_site.items():
+        label = "all sites" if site is None and several else _plain(site or "")
+        style: Style = {"color": "black", "linewidth": 2} if site is None else {"linewidth": 1}
+        _draw_difficulty(above, points, label, style)
+        _draw_suitability(below, points, label, style)
+    _name_axes(above, below, fit)
+    if several:
+        below.legend(fontsize="small")
     return figure
+
+
+def _by_site(curves: pa.Table) -> dict[str | None, list[Point]]:
+    """Points of each curve: the shared one first, then as many sites as can be told apart."""
+    points: dict[str | None, list[Point]] = {None: []}
+    for point in curves.to_pylist():
+        points.setdefault(point["site"], []).append(point)
+    return dict(list(points.items())[: 1 + MOST_SITES])
+
+
+def _draw_difficulty(axes: Any, points: list[Point], label: str, style: Style) -> None:
+    """Difficulty with its 95 % band; nothing for a single curve, or a site that cannot be compared."""
+    if not points or points[0]["difficulty"] is None:
+        return
+    metric, difficulty, se = (
+        np.array([point[name] for point in points]) for name in ("metric", "difficulty", "difficulty_se")
+    )
+    (line,) = axes.plot(metric, difficulty, label=label, **style)
+    half = Z95 * se
+    axes.fill_between(metric, difficulty - half, difficulty + half, color=line.get_color(), alpha=0.15, linewidth=0)
+
+
+def _draw_suitability(axes: Any, points: list[Point], label: str, style: Style) -> None:
+    metric = [point["metric"] for point in points]
+    axes.plot(metric, [point["suitability"] for point in points], label=label, **style)
+
+
+def _name_axes(above: Any, below: Any, fit: FitRecord) -> None:
+    above.set_title(_plain(f"{fit.activity}, {fit.dimension} ({fit.kind})"))
+    above.set_ylabel("difficulty (skill sd)")
+    if fit.kind == "single-curve":
+        above.text(0.5, 0.5, "single curve: no difficulty", transform=above.transAxes, ha="center")
+    below.set_ylabel("suitability of the population")
+    below.set_ylim(0, 1)
+    below.set_xlabel(_plain(fit.dimension))
 
 
 def _plain(text: str) -> str:

@@ -2,41 +2,24 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pydantic import Field
 
 from isuit import canonical
 from isuit.audit.log import append_event, log_head
 from isuit.erasure.pseudonyms import PSEUDONYMS, remember, tokens_for
 from isuit.erasure.suppression import OptedOut
-from isuit.errors import InputError
+from isuit.files import PRIVATE, whole
 from isuit.ingest import Cohort, read_cohort, refuse_to_overwrite
-from isuit.published import HASH, HEAD, Published
+from isuit.published import Pseudonymised
 from isuit.service.stores import DEFAULT_WAIT, open_store
 from isuit.store.opening import Store
+from isuit.tables import SEPARATORS, format_of, require_format, write_into
 
-
-class Pseudonymised(Published):
-    """`isuit pseudonymise`."""
-
-    cohort_hash: str = Field(pattern=HASH, description="Of the file written.")
-    outcomes: int
-    riders: int
-    new_tokens: int
-    suppressed_rows: int = Field(description="Rows left out because their rider opted out.")
-    notes: list[str]
-    log_head: str = Field(pattern=HEAD)
-
-
-SCHEMAS: dict[str, type[Published]] = {"pseudonymise": Pseudonymised}
+TEXT_SCHEMA = canonical.SCHEMA.set(2, pa.field("observed_at", pa.string()))
 
 
 def pseudonymise(
@@ -54,7 +37,7 @@ def pseudonymise(
     canonical order of the tokens, because the order of the IDs would tell their rank.
     """
     refuse_to_overwrite(files, out)
-    write = _writer(out)
+    require_format(out)
     with open_store(store_path, write=True, wait=wait, create=True) as store:
         opted_out = OptedOut.of(store)
         with read_cohort(files, columns=columns, timezone=timezone, exclude=opted_out.exclude) as cohort:
@@ -62,8 +45,8 @@ def pseudonymise(
             stream = pa.RecordBatchReader.from_batches(canonical.SCHEMA, _replaced(cohort, tokens))
             left_out = cohort.report.excluded_rows
             with read_cohort(stream) as tokenised:
-                with _beside(out) as part:
-                    write(tokenised, part)
+                with whole(out, PRIVATE) as part:
+                    _write(tokenised, part, out)
                     # The map first: a file whose tokens nobody can resolve would hold people who cannot be erased.
                     if new or left_out:
                         _record(store, tokens, new, left_out)
@@ -96,59 +79,16 @@ def _replaced(cohort: Cohort, tokens: Mapping[str, str]) -> Iterator[pa.RecordBa
         yield batch.set_column(0, "rider", chosen.take(riders.indices))
 
 
-@contextmanager
-def _beside(out: Path) -> Iterator[Path]:
-    """A file in the target's directory that takes its name when the block ends well."""
-    try:
-        handle, name = tempfile.mkstemp(prefix=".isuit-", suffix=out.suffix, dir=out.parent)
-    except OSError as error:
-        raise InputError(f"{out} cannot be written ({error.strerror}); choose another place.") from None
-    os.close(handle)
-    part = Path(name)
-    try:
-        yield part
-        part.replace(out)
-    finally:
-        part.unlink(missing_ok=True)
-
-
-Write = Callable[[Cohort, Path], None]
-
-
-def _writer(out: Path) -> Write:
-    writers: dict[str, Write] = {".parquet": _parquet, ".csv": _csv, ".arrow": _arrow}
-    writer = writers.get(out.suffix.lower())
-    if writer is None:
-        raise InputError(f"the ending of {out.name} names no format; use {', '.join(writers)}.")
-    return writer
-
-
-def _parquet(cohort: Cohort, path: Path) -> None:
-    import pyarrow.parquet as pq
-
-    with pq.ParquetWriter(path, canonical.SCHEMA) as file:
-        _each(cohort, file.write_batch)
-
-
-def _arrow(cohort: Cohort, path: Path) -> None:
-    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, canonical.SCHEMA) as file:
-        _each(cohort, file.write_batch)
-
-
-def _csv(cohort: Cohort, path: Path) -> None:
-    import pyarrow.csv as pcsv
-
-    text = canonical.SCHEMA.set(2, pa.field("observed_at", pa.string()))
-
-    def write(batch: pa.RecordBatch) -> None:
-        # Arrow's own CSV writes a space between date and time; ISO 8601 has a T.
+def _text_times(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Times as ISO 8601: Arrow's own CSV writes a space between date and time instead of a T."""
+    for batch in batches:
         times = pc.strftime(batch.column("observed_at"), format="%Y-%m-%dT%H:%M:%SZ")
-        file.write_batch(pa.record_batch(batch.set_column(2, text.field(2), times).columns, schema=text))
-
-    with pcsv.CSVWriter(str(path), text) as file:
-        _each(cohort, write)
+        yield pa.record_batch(batch.set_column(2, TEXT_SCHEMA.field(2), times).columns, schema=TEXT_SCHEMA)
 
 
-def _each(cohort: Cohort, write: Callable[[pa.RecordBatch], Any]) -> None:
-    for batch in cohort.batches():
-        write(batch)
+def _write(cohort: Cohort, part: Path, out: Path) -> None:
+    """The cohort to `part`, in the format that the ending of `out` names."""
+    if format_of(out) in SEPARATORS:
+        write_into(part, TEXT_SCHEMA, _text_times(cohort.batches()), out)
+    else:
+        write_into(part, canonical.SCHEMA, cohort.batches(), out)

@@ -16,8 +16,9 @@ from isuit.audit.log import append_event
 from isuit.audit.results import result_digest
 from isuit.domain import Estimate, FitConfig
 from isuit.ingest import Cohort
-from isuit.store.cohorts import CohortRecord, find_cohort, insert_cohort, insert_commitments, insert_outcomes
-from isuit.store.fits import FitRecord, curve_rows, get_fit, insert_atlas, insert_fit, insert_skills
+from isuit.record import as_json
+from isuit.store.cohorts import StoredCohort, find_cohort, insert_cohort, insert_commitments, insert_outcomes
+from isuit.store.fits import StoredFit, curve_rows, get_fit, insert_atlas, insert_fit, insert_skills
 from isuit.store.opening import Store
 from isuit.store.sites import Coordinates, record_sites
 
@@ -46,21 +47,38 @@ def record_fit(
 
 
 def register_cohort(connection: duckdb.DuckDBPyConnection, cohort: Cohort) -> None:
-    """Outcomes, one salted leaf per rider, and the cohort's record; suppressed rows are an event of their own."""
-    commitment, untimed = Commitment(), 0
+    """Outcomes, one salted leaf per rider, and the cohort's record; suppressed rows are an event of their own.
 
-    def stored() -> Any:
-        nonlocal untimed
-        for batch in cohort.batches():
-            insert_outcomes(connection, cohort.cohort_hash, batch)
-            untimed += batch.column("observed_at").null_count
-            yield batch
+    The outcomes pass twice, to be stored and to be committed to: reading them again costs little beside either.
+    """
+    untimed = _store_outcomes(connection, cohort)
+    commitment = _commit_rows(connection, cohort)
+    record = _cohort_record(cohort, untimed, commitment)
+    insert_cohort(connection, record)
+    _log_cohort(connection, record, cohort.report.excluded_rows)
 
-    for rider, lines in rider_lines(stored()):
+
+def _store_outcomes(connection: duckdb.DuckDBPyConnection, cohort: Cohort) -> int:
+    """Store every outcome; how many have no time."""
+    untimed = 0
+    for batch in cohort.batches():
+        insert_outcomes(connection, cohort.cohort_hash, batch)
+        untimed += batch.column("observed_at").null_count
+    return untimed
+
+
+def _commit_rows(connection: duckdb.DuckDBPyConnection, cohort: Cohort) -> Commitment:
+    """A salted leaf over each rider's canonical lines."""
+    commitment = Commitment()
+    for rider, lines in rider_lines(cohort.batches()):
         commitment.add(rider, ROWS_LEAF_TAG, lines)
     insert_commitments(connection, cohort.cohort_hash, commitment.riders, commitment.salts, commitment.leaves)
+    return commitment
+
+
+def _cohort_record(cohort: Cohort, untimed: int, commitment: Commitment) -> StoredCohort:
     report = cohort.report
-    record = CohortRecord(
+    return StoredCohort(
         cohort_hash=cohort.cohort_hash,
         outcomes=report.outcomes,
         riders=report.riders,
@@ -71,7 +89,9 @@ def register_cohort(connection: duckdb.DuckDBPyConnection, cohort: Cohort) -> No
         commitment=commitment.root,
         registered_at=_now(),
     )
-    insert_cohort(connection, record)
+
+
+def _log_cohort(connection: duckdb.DuckDBPyConnection, record: StoredCohort, suppressed: int) -> None:
     payload = {
         "cohort_hash": record.cohort_hash,
         "commitment": record.commitment,
@@ -79,16 +99,15 @@ def register_cohort(connection: duckdb.DuckDBPyConnection, cohort: Cohort) -> No
         "riders": record.riders,
     }
     append_event(connection, "cohort-registered", payload, rows={"ledger.cohorts": [record.cohort_hash]})
-    if report.excluded_rows:
-        suppressed = {"cohort_hash": record.cohort_hash, "rows": report.excluded_rows}
-        append_event(connection, "rows-suppressed", suppressed)
+    if suppressed:
+        append_event(connection, "rows-suppressed", {"cohort_hash": record.cohort_hash, "rows": suppressed})
 
 
 def _append_fit(
     connection: duckdb.DuckDBPyConnection, fit_id: str, cohort_hash: str, config: FitConfig, estimate: Estimate
 ) -> None:
     commitment = _commit_skills(connection, fit_id, estimate)
-    record = FitRecord(
+    record = StoredFit(
         fit_id=fit_id,
         cohort_hash=cohort_hash,
         activity=config.activity,
@@ -103,8 +122,8 @@ def _append_fit(
         identification=canonical_json(asdict(estimate.identification)),
         promotion=None if estimate.promotion is None else canonical_json(asdict(estimate.promotion)),
         held_out=canonical_json(asdict(estimate.held_out)) if estimate.held_out else None,
-        parameters=canonical_json(estimate.parameters),
-        diagnostics=canonical_json(estimate.diagnostics),
+        parameters=canonical_json(as_json(estimate.parameters)),
+        diagnostics=canonical_json(as_json(estimate.diagnostics)),
         skills=len(commitment.riders) if commitment else 0,
         commitment=commitment.root if commitment else None,
         result_digest="",
@@ -113,7 +132,7 @@ def _append_fit(
     curves = curve_rows(estimate)
     insert_atlas(connection, fit_id, config.activity, config.dimension, curves)
     digest = result_digest(record.kind, record.discrimination, record.discrimination_se, curves)
-    insert_fit(connection, FitRecord(**{**asdict(record), "result_digest": digest}))
+    insert_fit(connection, StoredFit(**{**asdict(record), "result_digest": digest}))
     payload = {
         "fit_id": fit_id,
         "cohort_hash": cohort_hash,

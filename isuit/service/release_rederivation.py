@@ -11,8 +11,8 @@ from pathlib import Path
 
 from isuit.audit.rederivation import Verdict
 from isuit.errors import NotFound
+from isuit.published import ReleaseRederivation, ReleaseRow
 from isuit.release import dates
-from isuit.release.format import ReleaseRederivation, ReleaseRow
 from isuit.release.making import make_release
 from isuit.service.releases import series_before, source_of
 from isuit.service.stores import DEFAULT_WAIT, open_store

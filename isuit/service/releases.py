@@ -7,8 +7,6 @@ release that is there already is written again from its stored rows, whatever ha
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -22,19 +20,13 @@ from isuit import __version__
 from isuit.audit.log import append_event, log_head
 from isuit.erasure.suppression import OptedOut
 from isuit.errors import InputError, PolicyRefusal
+from isuit.files import PUBLIC, CannotWrite, whole
+from isuit.published import ExportReport, Format, MetricDescription, ReleaseCheck, ReleaseMetadata
 from isuit.release import dates
 from isuit.release.bins import Bins
 from isuit.release.eligibility import Topic
 from isuit.release.files import EXTENSIONS, check_file, files
-from isuit.release.format import (
-    ExportReport,
-    Format,
-    MetricDescription,
-    ReleaseCheck,
-    ReleaseMetadata,
-    described,
-    rows_digest,
-)
+from isuit.release.format import described, lines_digest
 from isuit.release.making import Draft, Progress, Series, Source, make_release
 from isuit.release.policy import Policy, policy_of
 from isuit.service.recording import canonical_json
@@ -55,17 +47,19 @@ def export_atlas(
     store_path: Path,
     out: Path | None = None,
     *,
-    release: date | None = None,
+    release: date | str | None = None,
     kind: Format = "jsonl",
     options: Mapping[str, Any] | None = None,
     wait: float = DEFAULT_WAIT,
     progress: Progress | None = None,
 ) -> Exported:
     """Make the release of a date, or write again the one that is there. `options` can only tighten the policy."""
+    if isinstance(release, str):
+        release = dates.read_date(release)
+    day = dates.first_of_quarter(dates.today()) if release is None else release
     with open_store(store_path, write=True, wait=wait) as store:
         releases = release_records(store.connection)
         policy = _policy(store, releases, options or {})
-        day = dates.first_of_quarter(dates.today()) if release is None else release
         path = Path(f"atlas-{day.isoformat()}.{EXTENSIONS[kind]}") if out is None else out
         known = published_on(day, releases)
         if known is not None:
@@ -164,7 +158,7 @@ def _record(draft: Draft, day: date, policy: Policy) -> tuple[ReleaseRecord, lis
         release=name,
         rows=len(lines),
         cells=draft.cells,
-        digest=rows_digest(lines),
+        digest=lines_digest(lines),
         observed_before=dates.cut_off(day, policy.lag_days).date(),
         policy=policy.model_dump(),
         weaker_than_default=policy.weaker_than_default(),
@@ -221,30 +215,22 @@ def _log(connection: duckdb.DuckDBPyConnection, record: ReleaseRecord, key: byte
 
 def _write(content: Mapping[Path, bytes], record: Callable[[], None]) -> None:
     """Write next to the targets, record, then rename: a full disk records nothing, and no file is ever half there."""
-    with ExitStack() as cleanup:
-        made: list[tuple[str, Path]] = []
-        try:
+    recorded = False
+    try:
+        with ExitStack() as written:  # its end gives the files their names
             for path, data in content.items():
-                handle, temporary = tempfile.mkstemp(prefix=".atlas-", dir=path.parent)
-                cleanup.callback(Path(temporary).unlink, missing_ok=True)
-                with os.fdopen(handle, "wb") as file:
-                    file.write(data)
-                os.chmod(temporary, 0o644)  # a release is public
-                made.append((temporary, path))
-        except OSError as error:
+                written.enter_context(whole(path, PUBLIC)).write_bytes(data)
+            record()
+            recorded = True
+    except CannotWrite as error:
+        if recorded:
             raise InputError(
-                f"the release cannot be written ({error.strerror}), and nothing was recorded; name another place "
-                "with --out."
-            ) from None
-        record()
-        try:
-            for temporary, path in made:
-                os.replace(temporary, path)
-        except OSError as error:
-            raise InputError(
-                f"the release is recorded, but its file cannot be written ({error.strerror}); export the same date "
+                f"the release is recorded, but its file cannot be written ({error.reason}); export the same date "
                 "again with another --out."
             ) from None
+        raise InputError(
+            f"the release cannot be written ({error.reason}), and nothing was recorded; name another place with --out."
+        ) from None
 
 
 def _report(

@@ -2,41 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Sequence
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field
-
 from isuit.erasure import erasure, suppression
 from isuit.erasure.personal import searching
-from isuit.erasure.receipt import Binding, ErasurePlan, ErasureReceipt, RequesterCopy, TableCount, bind
+from isuit.erasure.receipt import bind
 from isuit.erasure.rewrite import Progress, finish
 from isuit.errors import InputError, NotFound
-from isuit.published import HEAD, Published
+from isuit.files import PRIVATE, write_whole
+from isuit.published import Binding, ErasurePlan, ErasureReceipt, Reinstated, RequesterCopy, RiderReport
 from isuit.service.stores import DEFAULT_WAIT, open_store
-from isuit.store.paths import FILE_MODE
-
-
-class RiderReport(Published):
-    """`isuit show-rider`: everything held about a person; `tables` are those of an erasure."""
-
-    tables: dict[str, TableCount]
-    rows: dict[str, list[dict[str, Any]]] = Field(description="Every row about the person, by table.")
-    suppressed: bool
-
-
-class Reinstated(Published):
-    """`isuit reinstate`."""
-
-    suppressed: bool
-    log_head: str = Field(pattern=HEAD)
-
-
-SCHEMAS: dict[str, type[Published]] = {"show-rider": RiderReport, "reinstate": Reinstated}
 
 
 def plan_erasure(store_path: Path, riders: Sequence[str], wait: float = DEFAULT_WAIT) -> ErasurePlan:
@@ -120,19 +99,8 @@ def read_ids(text: bytes) -> list[str]:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Write what only the operator may read, whole or not at all."""
-    part = path.with_name(f".{path.name}.part")
-    try:
-        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-        part.replace(path)
-    except OSError as error:
-        raise InputError(f"{path} cannot be written ({error.strerror}); choose another place.") from None
-
-
-def as_json(report: Published) -> dict[str, Any]:
-    return dict(json.loads(report.model_dump_json()))
+    """Write what only the operator may read."""
+    write_whole(path, [text.encode()], PRIVATE)
 
 
 def _require_ids(riders: Sequence[str]) -> None:

@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
 from isuit.domain import SKILL_LEVELS
 from isuit.errors import InputError
-from isuit.published import ScoreReport
+from isuit.published import ScoredConditions, ScoreReport, reading
+from isuit.record import Parameters
 from isuit.service.stores import DEFAULT_WAIT, open_store
-from isuit.service.tables import read_table, write_table
-from isuit.store.fits import FitRecord, atlas_rows, find_fit
+from isuit.store.fits import StoredFit, atlas_rows, find_fit
+from isuit.tables import read_table, require_format, write_table
 
 
 def skill_value(level: str | float) -> float:
@@ -34,8 +34,8 @@ def skill_value(level: str | float) -> float:
 class Scorer:
     """One fit, ready to score: its record, its sites and the metric's observed range."""
 
-    record: FitRecord
-    parameters: dict[str, Any]
+    record: StoredFit
+    parameters: Parameters
     sites: frozenset[str]
     observed: tuple[float, float]
     anchored: bool
@@ -45,13 +45,12 @@ class Scorer:
         with open_store(store_path, wait=wait) as store:
             record = find_fit(store.connection, reference)
             atlas = atlas_rows(store.connection, record.fit_id)
-        parameters = record.json("parameters")
-        low, high = parameters["metric_range"]
+        parameters = reading.parameters(record.parameters)
         return cls(
             record,
             parameters,
             frozenset(site for site in atlas.column("site").to_pylist() if site is not None),
-            (low, high),
+            parameters.metric_range,
             record.json("configuration")["anchor"] is not None,
         )
 
@@ -145,8 +144,9 @@ def score_file(
     out: Path,
     skill: str | None = None,
     wait: float = DEFAULT_WAIT,
-) -> int:
-    """A file of conditions in, the same with scores out; how many rows."""
+) -> ScoredConditions:
+    """A file of conditions in, the same with scores out."""
+    require_format(out)
     scored = score_table(store_path, reference, read_table(conditions), skill, wait)
     write_table(scored, out)
-    return int(scored.num_rows)
+    return ScoredConditions(rows=scored.num_rows, out=str(out))

@@ -4,6 +4,9 @@ Every command first tries LOCK exclusively without waiting. Having it, it emptie
 pending work (an erasure whose rewrite was cut short, a migration); a reader then converts to a shared lock and looks
 again, because another process may have got in between. A reader that finds work pending and cannot get the lock in
 time gives up as if the store were in use, which it is.
+
+Where pending work was tried and failed, a writer is refused and a reader is warned: what an erasure decided holds for
+every reader, whatever became of the file.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ import json
 import os
 import shutil
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -20,7 +24,7 @@ from typing import Any
 
 import duckdb
 
-from isuit.errors import StoreError
+from isuit.errors import StoreError, Unfinished, UnfinishedWarning
 from isuit.store.connection import busy, connect, explain, is_foreign_lock
 from isuit.store.founding import Founding, key_digest, read_key
 from isuit.store.lock import StoreLock
@@ -174,16 +178,23 @@ def _acquire(
     create: bool,
     inspect: bool,
 ) -> Store:
-    """The order of DESIGN: exclusive first, clean up, then what was asked for; until the deadline."""
+    """Exclusive first, clean up, then what was asked for; until the deadline (docs/contract.md, section 5)."""
     deadline = time.monotonic() + wait
     while True:
         try:
             if lock.try_exclusive():
-                ready = _clean_up(paths, founding, finish, write=write, create=create, inspect=inspect)
+                ready, unfinished = None, False
+                try:
+                    ready = _clean_up(paths, founding, finish, write=write, create=create, inspect=inspect)
+                except Unfinished as error:
+                    if write:
+                        raise
+                    warnings.warn(str(error), UnfinishedWarning, stacklevel=2)
+                    unfinished = True
                 if write:
                     return _connected(paths, write=True, inspect=inspect, connection=ready)
                 if lock.try_shared():
-                    store = _ready_reader(paths, inspect=inspect)
+                    store = _ready_reader(paths, inspect=inspect, unfinished=unfinished)
                     if store:
                         return store
             elif not write and lock.try_shared():
@@ -200,12 +211,13 @@ def _acquire(
         time.sleep(min(POLL_SECONDS, max(0.0, deadline - time.monotonic())))
 
 
-def _ready_reader(paths: StorePaths, *, inspect: bool) -> Store | None:
-    """A reader's store, or None when someone must first finish pending work."""
-    if not paths.database.exists() or paths.retired.exists():
+def _ready_reader(paths: StorePaths, *, inspect: bool, unfinished: bool = False) -> Store | None:
+    """A reader's store, or None when someone must first finish pending work, unless it is known to be `unfinished`."""
+    if not paths.database.exists() or (paths.retired.exists() and not unfinished):
         return None
     store = _connected(paths, write=False, inspect=inspect)
-    if not inspect and (_pending(store.connection) or outstanding(store.connection)):
+    pending = not unfinished and _pending(store.connection)
+    if not inspect and (pending or outstanding(store.connection)):
         store.close_database()
         return None
     return store
@@ -231,9 +243,9 @@ def _connected(
 def _clean_up(
     paths: StorePaths, founding: Founding, finish: Finish, *, write: bool, create: bool, inspect: bool
 ) -> duckdb.DuckDBPyConnection | None:
-    """What only the holder of the exclusive lock may do. Touches nothing when there is nothing to do.
+    """What only the holder of the exclusive lock may do: sweep; found, or look what is left to do; upgrade; finish.
 
-    Opening a database takes 30 ms: a writer who finds all in order gets the connection that looked.
+    Touches nothing when there is nothing to do. A writer who finds all in order gets the connection that looked.
     """
     sweep(paths.spill)
     if not paths.database.exists():
@@ -242,21 +254,39 @@ def _clean_up(
         founding.found()
         return None
     key = read_key(paths)
+    left, connection = _look(paths, write=write, inspect=inspect)
+    if left.behind:
+        founding.upgrade()
+    if left.pending:
+        _finish(paths, key, finish, inspect=inspect)
+    return connection
+
+
+@dataclass(frozen=True)
+class _Left:
+    """What is left to do before a store can be used."""
+
+    behind: bool  # it lacks migrations
+    pending: bool  # a command was cut short
+
+    def __bool__(self) -> bool:
+        return self.behind or self.pending
+
+
+def _look(paths: StorePaths, *, write: bool, inspect: bool) -> tuple[_Left, duckdb.DuckDBPyConnection | None]:
+    """What is left to do, and the connection that looked, for a writer when that is nothing: opening takes 30 ms."""
     connection = connect(paths.database, paths.spill, read_only=not (write or paths.wal.exists()))
-    behind = pending = True
+    keep = False
     try:
         if not inspect:
             refuse_newer(connection)
         behind = not inspect and bool(outstanding(connection))
-        pending = _pending(connection) or paths.retired.exists()
+        left = _Left(behind, _pending(connection) or paths.retired.exists())
+        keep = write and not left
+        return left, connection if keep else None
     finally:
-        if not write or behind or pending:
+        if not keep:
             connection.close()
-    if behind:
-        founding.upgrade()
-    if pending:
-        _finish(paths, key, finish, inspect=inspect)
-    return connection if write and not behind and not pending else None
 
 
 def _finish(paths: StorePaths, key: bytes, finish: Finish, *, inspect: bool) -> None:

@@ -93,13 +93,16 @@ def test_canonicalise_into_a_pipe_and_through_a_link(folder: Path) -> None:
 def test_canonicalise_where_nothing_can_be_written(folder: Path) -> None:
     run = isuit(folder, "canonicalise", "cohort.csv", "--out", "absent/cohort.tsv")
     assert run.returncode == 2
-    assert run.stderr == "isuit: cannot write absent/cohort.tsv: no such file or directory\n"
+    assert run.stderr == "isuit: absent/cohort.tsv cannot be written (No such file or directory); name another place\n"
 
 
 def test_canonicalise_on_a_full_disk_leaves_nothing(folder: Path) -> None:
     command = f"ulimit -f 0; '{BIN / 'isuit'}' canonicalise cohort.csv --out cohort.tsv"
     run = subprocess.run(["bash", "-c", command], cwd=folder, capture_output=True, text=True, check=False)
-    assert (run.returncode, run.stderr) == (2, "isuit: cannot write cohort.tsv: file too large\n")
+    assert (run.returncode, run.stderr) == (
+        2,
+        "isuit: cohort.tsv cannot be written (File too large); name another place\n",
+    )
     assert [path.name for path in folder.iterdir()] == ["cohort.csv"]
 
 

@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import jsonschema
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pydantic import ValidationError
 
-from isuit.published import Diagnostics
+from isuit.published import reading
+from isuit.record import as_json
+from isuit.service.stores import open_store
+from isuit.store.query import rows
 
 if TYPE_CHECKING:
     from conftest import Answer
@@ -93,12 +95,57 @@ def test_a_single_curve_has_less_to_say(isuit: Callable[..., Answer], tmp_path: 
     assert found["fit"]["promotion"]["shortfalls"][0] in text
 
 
-def test_a_record_of_an_older_version_is_read_and_an_unknown_key_refused() -> None:
+def test_a_record_of_an_older_version_is_read() -> None:
     old = {
         "convergence": {"gradient_norm": 1e-8, "steps": 9},
         "marginal": {"matches": True, "largest_difference": 0.01, "tolerance": 0.05, "average": "riders"},
         "exposure": {"correlation_of_mean_metric_with_skill": 0.1, "sentence": None},
     }
-    assert Diagnostics.model_validate(old).exposure is not None
-    with pytest.raises(ValidationError):
-        Diagnostics.model_validate(old | {"worst_rider": "rider-17"})
+    found = reading.diagnostics(json.dumps(old))
+    assert found.exposure is not None
+    assert found.exposure.past_outcomes is None
+    assert as_json(found) == old
+
+
+def _with_new_keys(value: Any) -> Any:
+    """The same JSON with one more key in every object that has named fields, as a newer version may write it."""
+    if isinstance(value, list):
+        return [_with_new_keys(part) for part in value]
+    if not isinstance(value, dict):
+        return value
+    named = {name: _with_new_keys(part) for name, part in value.items()}
+    maps = set(value) <= {"", "east", "west"} or set(value) <= {"new_riders", "new_sites"}
+    return named if maps else named | {"new_key": "rider-0007"}
+
+
+def test_what_a_newer_version_adds_to_a_record_is_left_out(
+    isuit: Callable[..., Answer], tmp_path: Path, cohort_table: Callable[..., pa.Table]
+) -> None:
+    """Every command that reads a record answers as before, and the new keys do not leave the store."""
+    pq.write_table(cohort_table(7, riders=40, outcomes=25, sites=("east", "west")), tmp_path / "cohort.parquet")
+    fit_id = isuit("fit", "--cohort", "cohort.parquet", "--json").json["fit_id"]
+    reads = (
+        ("show", fit_id), ("show", fit_id, "--json"), ("fits", "--json"), ("report", fit_id, "--out", "r.html"),
+        ("score", fit_id, "--metric", "18", "--skill", "expert", "--site", "east", "--json"),
+    )  # fmt: skip
+    before = [isuit(*command) for command in reads]
+    with open_store(tmp_path / "isuit-store", write=True) as store:
+        for column in ("parameters", "diagnostics", "identification", "promotion", "held_out"):
+            [(text,)] = rows(store.connection, f"SELECT {column} FROM ledger.fits")
+            newer = json.dumps(_with_new_keys(json.loads(text)))
+            assert newer.count("new_key") >= 1
+            store.connection.execute(f"UPDATE ledger.fits SET {column} = ?", [newer])
+    assert [isuit(*command) for command in reads] == before
+    assert {answer.code for answer in before} == {0}
+
+
+def test_a_record_that_is_none_is_refused_in_one_sentence(
+    isuit: Callable[..., Answer], tmp_path: Path, cohort_table: Callable[..., pa.Table]
+) -> None:
+    pq.write_table(cohort_table(7, riders=40, outcomes=25), tmp_path / "cohort.parquet")
+    fit_id = isuit("fit", "--cohort", "cohort.parquet", "--json").json["fit_id"]
+    with open_store(tmp_path / "isuit-store", write=True) as store:
+        store.connection.execute("UPDATE ledger.fits SET diagnostics = '[\"rider-0007\"]'")
+    answer = isuit("show", fit_id)
+    assert answer.code == 2
+    assert answer.err == "isuit: the record of this fit cannot be read; run `isuit verify` to see what is wrong\n"

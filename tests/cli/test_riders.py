@@ -8,6 +8,7 @@ import os
 import pty
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,6 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 from isuit.cli.app import main
 
+from isuit.erasure import rewrite
 from isuit.ingest import read_cohort
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "erasure"))
@@ -386,3 +388,22 @@ def test_many_riders_are_one_receipt(isuit: Callable[..., Answer], tmp_path: Pat
     assert receipt["tables"]["personal.outcomes"]["removed"] == 1000
     assert contents(store) == before
     assert valid(isuit("verify", "--json"), "verify")["erased_leaves"] == 200
+
+
+def test_an_erasure_that_cannot_be_finished_is_said_and_locks_nobody_out(
+    isuit: Callable[..., Answer], store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch, warnings.catch_warnings():
+        warnings.simplefilter("always")
+        patch.setattr(rewrite, "_swap", full)
+        assert isuit("delete-rider", MARKED, "--store", store).code == 2
+        shown = isuit("fits", "--json", "--store", store)
+        assert shown.code == 0
+        assert len(shown.json["fits"]) == 2
+        [sentence] = shown.err.splitlines()
+        assert sentence.startswith("note: the riders' rows are deleted, but the file could not be rewritten")
+    assert isuit("fits", "--json", "--store", store).err == ""
+    assert isuit("verify", "--store", store).code == 0

@@ -13,8 +13,10 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from isuit.domain import DifficultyCurve, Estimate, FitConfig, GateReport, HeldOut, PromotionReport, Skills
+from isuit.domain import DifficultyCurve, Estimate, FitConfig, GateReport, HeldOutScores, PromotionReport, Skills
 from isuit.ingest import read_cohort
+from isuit.record import Diagnostics
+from isuit.record.parameters import LatentParameters, Population
 from isuit.service.recording import record_fit
 from isuit.service.stores import open_store
 from isuit.store.query import rows
@@ -55,7 +57,7 @@ def some_estimate(riders: Sequence[str]) -> Estimate:
         log_likelihood=-100.0,
         identification=GateReport(True, "core", (), 1.0, count, count, 8),
         promotion=PromotionReport(True, 50.0, 1e-9, ()),
-        held_out=HeldOut(0.2, 0.02, 0.15, 0.2, 100, "rider"),
+        held_out=HeldOutScores(0.2, 0.02, 0.15, 0.2, 100, "rider"),
         curves=tuple(curves),
         skills=Skills(
             tuple(riders),
@@ -65,8 +67,21 @@ def some_estimate(riders: Sequence[str]) -> Estimate:
             np.full(count, 4),
             np.ones(count, bool),
         ),
-        parameters={"discrimination": 2.0},
-        diagnostics={"iterations": 3},
+        parameters=LatentParameters(
+            metric_range=(0.0, 30.0),
+            inner_knots=(),
+            degree=3,
+            penalty_order=2,
+            sites=(),
+            site_size=None,
+            anchor=None,
+            coefficients=(0.0,) * 4,
+            bands={},
+            raw_discrimination=2.0,
+            population=Population(mean=0.0, sd=1.0),
+            discrimination_se=0.1,
+        ),
+        diagnostics=Diagnostics(estimand="a fit made for a test"),
     )
 
 

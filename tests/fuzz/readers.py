@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.csv as pcsv
 import pyarrow.parquet as pq
 import yaml
+from isuit.service.tables import read_table
 from mutations import damaged, other_json
 
 from isuit import estimator
@@ -37,7 +38,6 @@ from isuit.release.format import rows_digest as release_digest
 from isuit.release.policy import Policy
 from isuit.service import checks, inputs, riders
 from isuit.service.fitting import fit
-from isuit.service.tables import read_table
 
 CANARY = "mallory-4711"  # an ID that is in every good file that holds IDs, and must be in no sentence
 ANCHOR = [[3.0, 0.1], [18.0, 0.9], [35.0, 0.1]]

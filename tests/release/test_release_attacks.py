@@ -11,10 +11,11 @@ from datetime import timedelta
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
-from release_lab import FIRST, RECENT, SECOND, Lab, Mutant, Row, draw
+from release_lab import FIRST, RECENT, SECOND, Answer, Lab, Mutant, Row, draw, table
 
-from isuit.release.format import ReleaseMetadata
+from isuit.published import ReleaseMetadata
 
 SCREENING, RELEASE, CARRYING = (f"isuit.release.{name}" for name in ("screening", "making", "carrying"))
 # Two sites of one cell of resolution 7, and others far away.
@@ -79,6 +80,41 @@ class TestSpellingVariants:
     def test_it_succeeds_when_ids_are_taken_as_they_are(self, lab: Lab, mutant: Mutant) -> None:
         mutant("isuit.release.eligibility.fold", lambda rider: rider)
         assert self.leaks(lab)
+
+
+class TestIdAndToken:
+    """Six people, fitted raw and again after `pseudonymise` in the same store, are six."""
+
+    def released(self, lab: Lab, *, respelled: bool = False) -> Answer:
+        rows = draw(6, 90, seed=1, low=0.0, high=36.0)
+        raw, tokens = lab.path("raw.parquet"), lab.path("tokens.parquet")
+        pq.write_table(table(rows), raw)
+        store = lab.store([replace(row, rider=row.rider.upper()) for row in rows] if respelled else rows)
+        assert lab.isuit("pseudonymise", raw, "--out", tokens, "--store", store).code == 0
+        topic = ("--activity", "kitesurfing", "--dimension", "wind_speed_kn")
+        assert lab.isuit("fit", "--cohort", tokens, "--store", store, *topic).code == 0
+        return lab.export(store)
+
+    @pytest.mark.parametrize("respelled", [False, True])
+    def test_the_attack_fails(self, lab: Lab, respelled: bool) -> None:
+        answer = self.released(lab, respelled=respelled)
+        assert (answer.code, answer.file, answer.out) == (3, None, "")
+        assert answer.err.startswith(
+            "isuit: 6 riders of kitesurfing, wind_speed_kn stand in its cohorts both by ID and by"
+        )
+        assert answer.err.count("\n") == 1
+
+    def test_it_succeeds_when_an_id_and_its_token_are_two(self, lab: Lab, mutant: Mutant) -> None:
+        mutant("isuit.release.eligibility.named_twice", lambda riders, pseudonyms: 0)
+        answer = self.released(lab)
+        assert {row["contributors"] for row in answer.rows} == {"10-19"}, answer.err
+
+    def test_tokens_alone_are_released(self, lab: Lab) -> None:
+        raw, tokens, store = lab.path("raw.parquet"), lab.path("tokens.parquet"), lab.path("store")
+        pq.write_table(table(draw(24, seed=1)), raw)
+        assert lab.isuit("pseudonymise", raw, "--out", tokens, "--store", store).code == 0
+        assert lab.isuit("fit", "--cohort", tokens, "--store", store).code == 0
+        assert lab.export(store).rows
 
 
 @pytest.mark.long
@@ -446,7 +482,7 @@ class TestSideChannels:
         line = ReleaseMetadata.line
         if what == "clock":
             mutant(
-                "isuit.release.format.ReleaseMetadata.line",
+                "isuit.published.ReleaseMetadata.line",
                 lambda self: line(self.model_copy(update={"citation": datetime.now().isoformat()})),
             )
         else:
@@ -462,7 +498,7 @@ class TestSideChannels:
 
             mutant(made, remembered)
             mutant(
-                "isuit.release.format.ReleaseMetadata.line",
+                "isuit.published.ReleaseMetadata.line",
                 lambda self: line(self.model_copy(update={"citation": seen[0]})),
             )
         assert self.leaks(lab)
@@ -529,7 +565,7 @@ class TestTotals:
         def with_total(self: Any) -> str:
             return line(self.model_copy(update={"rows": 27}))
 
-        mutant("isuit.release.format.ReleaseMetadata.line", with_total)
+        mutant("isuit.published.ReleaseMetadata.line", with_total)
         assert self.leaks(lab)
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from isuit.errors import InputError
 from isuit.pages import page
-from isuit.published import Diagnostics
+from isuit.published import reading
+from isuit.record import Diagnostics
 from isuit.service.history import fits, show
 from isuit.service.reports import page_data, report
 from isuit.service.stores import open_store
@@ -43,7 +45,7 @@ def test_calibration_is_shown_where_the_record_has_it(full_store: Path) -> None:
     shown = show(full_store, fits(full_store)[0].fit_id)
     assert page_data(shown.model_copy(update={"diagnostics": Diagnostics()}))["calibration"] is None
     groups = [{"predicted": 0.2, "observed": 0.3, "outcomes": 9}, {"predicted": 0.6, "observed": 0.5, "outcomes": 8}]
-    recorded = Diagnostics.model_validate({"calibration": groups})
+    recorded = reading.diagnostics(json.dumps({"calibration": groups}))
     calibrated = page_data(shown.model_copy(update={"diagnostics": recorded}))["calibration"]
     assert calibrated == {"predicted": [0.2, 0.6], "observed": [0.3, 0.5], "outcomes": [9, 8]}
 

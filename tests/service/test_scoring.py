@@ -88,7 +88,7 @@ def test_what_is_no_skill_and_no_site(store: Path, fits: dict[str, str]) -> None
 
 def test_a_file_of_conditions(store: Path, fits: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "in.csv").write_text("when,metric,site,skill\nmon,12,north,beginner\ntue,14,,1.5\nwed,16,south,\n")
-    assert score_file(store, fits["plain"], tmp_path / "in.csv", tmp_path / "out.parquet", "expert") == 3
+    assert score_file(store, fits["plain"], tmp_path / "in.csv", tmp_path / "out.parquet", "expert").rows == 3
     scored = pq.read_table(tmp_path / "out.parquet").to_pylist()
     assert [row["when"] for row in scored] == ["mon", "tue", "wed"]
     expected = [("beginner", "north", 12.0), (1.5, None, 14.0), ("expert", "south", 16.0)]

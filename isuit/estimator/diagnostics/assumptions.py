@@ -14,13 +14,13 @@ both certain and large.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_matrix
 from scipy.special import chdtrc, ndtr
 
 from isuit.domain import FloatArray, IntArray
+from isuit.record.diagnostics import Assumptions, ClienteleTest, DiscriminationTest, NormalityTest
 
 from ..likelihood.latent import LatentFit
 from ..likelihood.quadrature import ByEntry, MarginalLikelihood, Posterior
@@ -30,11 +30,12 @@ from ..model.population import visits
 
 LEVEL = 0.01
 LEAST_RIDERS = 50  # with fewer the variance among riders is too uncertain to test with
-MOST_ENTRIES = 1 << 22  # counts that are looked at; of a larger cohort every second rider, or third, or further
+MOST_ENTRIES = 1 << 22  # counts that are looked at; in a larger cohort those of every second or third rider, and so on
 CLIENTELE_RIDERS = 20  # a clientele of fewer counts with the rest
 MOST_CLIENTELES = 8
+_OTHERS = -1  # code of the riders who are in none of the largest clienteles
 STEEPER = 0.1  # relative change of discrimination over one sd of the metric that is worth a sentence
-NOT_NORMAL = 0.1  # coefficient of a departure from normal that is
+NOT_NORMAL = 0.1  # coefficient of a departure from normal that is worth one
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class _Tested:
 
     @classmethod
     def of(cls, fit: LatentFit) -> _Tested:
-        """All riders, or of a large cohort as many as bound the cost."""
+        """All riders; of a cohort with more than `MOST_ENTRIES` counts, every second or third rider, and so on."""
         solution, likelihood = fit.solution, fit.problem.likelihood
         a, _, population = split(fit.problem, solution.phi)
         posterior, every = solution.at.posterior, -(-likelihood.counts.trials.nnz // MOST_ENTRIES)
@@ -68,16 +69,16 @@ class _Tested:
         return cls(fit, likelihood, posterior, by_entry, scores, every * solution.covariance)
 
 
-def tests(fit: LatentFit) -> dict[str, Any]:
-    """All tests as JSON values; None where a cohort cannot be tested."""
+def tests(fit: LatentFit) -> Assumptions:
+    """All tests; None where a cohort cannot be tested."""
     if fit.problem.likelihood.counts.riders < LEAST_RIDERS or fit.solution.no_skill:
-        return {"discrimination_by_metric": None, "difficulty_by_clientele": None, "normality_of_skill": None}
+        return Assumptions(discrimination_by_metric=None, difficulty_by_clientele=None, normality_of_skill=None)
     tested = _Tested.of(fit)
-    return {
-        "discrimination_by_metric": _discrimination(tested),
-        "difficulty_by_clientele": _clienteles(tested),
-        "normality_of_skill": _normality(tested),
-    }
+    return Assumptions(
+        discrimination_by_metric=_discrimination(tested),
+        difficulty_by_clientele=_clienteles(tested),
+        normality_of_skill=_normality(tested),
+    )
 
 
 def score_test(nuisance: csr_matrix, covariance: FloatArray, extra: FloatArray) -> tuple[float, float, FloatArray]:
@@ -90,11 +91,7 @@ def score_test(nuisance: csr_matrix, covariance: FloatArray, extra: FloatArray) 
     return statistic, float(chdtrc(extra.shape[1], statistic)), size
 
 
-def _result(statistic: float, degrees: int, p_value: float) -> dict[str, Any]:
-    return {"statistic": statistic, "degrees_of_freedom": degrees, "p_value": p_value}
-
-
-def _discrimination(tested: _Tested) -> dict[str, Any] | None:
+def _discrimination(tested: _Tested) -> DiscriminationTest | None:
     """Does skill tell more apart at high metrics than at low ones: a(x) = a + gamma u(x), u the standardised metric."""
     counts, solution = tested.counts, tested.fit.solution
     share = counts.item_trials / counts.item_trials.sum()
@@ -113,10 +110,16 @@ def _discrimination(tested: _Tested) -> dict[str, Any] | None:
             f"Skill matters more at {where} metrics: the discrimination changes by about {change:+.0%} over one "
             "standard deviation of the metric; read skill differences at the other end with care."
         )
-    return _result(statistic, 1, p_value) | {"relative_change_per_sd": change, "sentence": sentence}
+    return DiscriminationTest(
+        statistic=statistic,
+        degrees_of_freedom=1,
+        p_value=p_value,
+        sentence=sentence,
+        relative_change_per_sd=change,
+    )
 
 
-def _clienteles(tested: _Tested) -> dict[str, Any] | None:
+def _clienteles(tested: _Tested) -> ClienteleTest | None:
     """Does difficulty along the metric differ between clienteles: a tilt and bend of its own for each of the larger.
 
     A level of its own is a difference in skill, which the model has. Sites have their curves, so that this sees only
@@ -128,8 +131,8 @@ def _clienteles(tested: _Tested) -> dict[str, Any] | None:
         return None
     first = 1 + (1 if space.anchor is not None else 0)
     columns = tested.scores[:, 1 + first : 1 + first + max(1, space.spline.free - 1)].toarray()
-    groups = np.unique(member[member >= 0])
-    chosen = groups[1:] if np.all(member >= 0) else groups  # all of them together are the curve itself
+    groups = np.unique(member[member != _OTHERS])
+    chosen = groups[1:] if np.all(member != _OTHERS) else groups  # all of them together are the curve itself
     extra = np.hstack([columns * (member == group)[:, None] for group in chosen])
     statistic, p_value, _ = score_test(tested.scores, tested.covariance, extra)
     sentence = None
@@ -138,11 +141,17 @@ def _clienteles(tested: _Tested) -> dict[str, Any] | None:
             f"Difficulty differs between clienteles at the same site (p = {p_value:.2g}): the curve is an average over "
             "them; fit the larger clienteles apart and compare."
         )
-    return _result(statistic, extra.shape[1], p_value) | {"clienteles": int(groups.size), "sentence": sentence}
+    return ClienteleTest(
+        statistic=statistic,
+        degrees_of_freedom=extra.shape[1],
+        p_value=p_value,
+        sentence=sentence,
+        clienteles=int(groups.size),
+    )
 
 
 def _clientele_of(counts: Counts, sites: int) -> IntArray | None:
-    """The site that each rider visits most, among the largest clienteles; -1 for the others."""
+    """The site that each rider visits most, among the largest clienteles; `_OTHERS` for the others."""
     if sites < 2:
         return None
     most = np.asarray(visits(counts, sites).argmax(axis=1)).ravel()
@@ -151,10 +160,10 @@ def _clientele_of(counts: Counts, sites: int) -> IntArray | None:
     large = large[np.argsort(-riders[large], kind="stable")][:MOST_CLIENTELES]
     if large.size < 2:
         return None
-    return np.where(np.isin(most, large), most, -1)
+    return np.where(np.isin(most, large), most, _OTHERS)
 
 
-def _normality(tested: _Tested) -> dict[str, Any]:
+def _normality(tested: _Tested) -> NormalityTest:
     """Is skill, within a clientele, skewed or of heavy tails: the normal density times 1 + c3 h3 + c4 h4.
 
     The functions are Legendre polynomials of the normal distribution function (Neyman's smooth test). Hermite
@@ -179,4 +188,11 @@ def _normality(tested: _Tested) -> dict[str, Any]:
             f"Skill is not normal among riders ({lopsided if abs(asymmetry) >= abs(tails) else ends}): skills at the "
             "ends are shrunk as if it were."
         )
-    return _result(statistic, 2, p_value) | {"asymmetry": asymmetry, "tails": tails, "sentence": sentence}
+    return NormalityTest(
+        statistic=statistic,
+        degrees_of_freedom=2,
+        p_value=p_value,
+        sentence=sentence,
+        asymmetry=asymmetry,
+        tails=tails,
+    )

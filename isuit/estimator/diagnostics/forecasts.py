@@ -1,20 +1,27 @@
 """How well outcomes were predicted that a fit did not see: scores, their parts, and how certain they are.
 
 Two forecasts are compared throughout: that of the latent fit, and that of the single curve, which knows nothing of
-skill. Losses are rounded to a power of two so small that sums of them are exact, so every figure is the same to the
-last bit in any order of the rows.
+skill. Losses are rounded to multiples of a small power of two, so that adding them up is exact and every figure is the
+same to the last bit whatever the order of the rows.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, stdtrit  # of the normal and of Student's distribution
 
-from isuit.domain import FloatArray, HeldOut, IntArray, Observations, Split
+from isuit.domain import FloatArray, HeldOutScores, IntArray, Observations, Split
+from isuit.record.diagnostics import (
+    BrierParts,
+    CalibrationGroup,
+    ClusteredIntervals,
+    Intervals,
+    PartsOfBoth,
+    Scores,
+)
 
 from . import heldout
 
@@ -68,7 +75,11 @@ class _Losses:
 
 
 def exact(values: FloatArray) -> FloatArray:
-    """Values rounded so that sums of any of them, also of some several times, need no more than 53 bits."""
+    """The values rounded to multiples of a power of two so small that nothing visible is lost.
+
+    Sums of such values are exact in floating point, and so do not depend on the order of the rows. There are a few bits
+    to spare, because the bootstrap adds some values up several times.
+    """
     largest = max(float(np.max(np.abs(values), initial=0.0)), 1e-30)  # less is nothing beside a loss
     step = 2.0 ** np.ceil(np.log2(largest * max(1, values.size)) - 50)
     return np.asarray(np.rint(values / step) * step)
@@ -83,7 +94,7 @@ def _figures(sums: FloatArray) -> FloatArray:
     return np.stack([brier, brier_single, skill, log, log_single, log_single - log], axis=-1)
 
 
-def held_out(forecasts: Forecasts, split: Split) -> HeldOut:
+def held_out(forecasts: Forecasts, split: Split) -> HeldOutScores:
     """Brier scores, and the Brier skill over the single curve with a rider-clustered standard error."""
     losses = _Losses.of(forecasts)
     brier, brier_single, skill = (float(value) for value in _figures(losses.sums())[:3])
@@ -92,7 +103,7 @@ def held_out(forecasts: Forecasts, split: Split) -> HeldOut:
     influence = by_rider[:, 1] - (1.0 - skill) * by_rider[:, 2]
     correction = len(by_rider) / max(1, len(by_rider) - 1)
     se = float(np.sqrt(correction * np.sum(influence**2)) / max(float(by_rider[:, 2].sum()), np.finfo(float).tiny))
-    return HeldOut(
+    return HeldOutScores(
         brier_skill=skill,
         brier_skill_se=se,
         brier=brier,
@@ -102,30 +113,30 @@ def held_out(forecasts: Forecasts, split: Split) -> HeldOut:
     )
 
 
-def of_forecasts(forecasts: Forecasts) -> dict[str, Any]:
-    """All scores as JSON values: figures, their intervals, and the parts of the Brier scores."""
+def of_forecasts(forecasts: Forecasts) -> Scores:
+    """All scores: figures, their intervals, and the parts of the Brier scores."""
     losses = _Losses.of(forecasts)
     figures = dict(zip(_FIGURES, _figures(losses.sums()).tolist(), strict=True))
     occasion = forecasts.occasion
-    return {
-        "outcomes": int(forecasts.outcome.size),
-        "riders": int(np.count_nonzero(np.bincount(forecasts.rider))),
+    return Scores(
+        outcomes=int(forecasts.outcome.size),
+        riders=int(np.count_nonzero(np.bincount(forecasts.rider))),
         **figures,
-        "intervals": {
-            "rider": _intervals(losses, forecasts.rider, forecasts.mark),
-            "day_and_site": None if occasion is None else _intervals(losses, occasion, forecasts.mark),
-        },
-        "parts": {
-            "latent": parts(forecasts.latent, forecasts.outcome),
-            "single_curve": parts(forecasts.single, forecasts.outcome),
-        },
-    }
+        intervals=ClusteredIntervals(
+            rider=_intervals(losses, forecasts.rider, forecasts.mark),
+            day_and_site=None if occasion is None else _intervals(losses, occasion, forecasts.mark),
+        ),
+        parts=PartsOfBoth(
+            latent=parts(forecasts.latent, forecasts.outcome),
+            single_curve=parts(forecasts.single, forecasts.outcome),
+        ),
+    )
 
 
 # Intervals
 
 
-def _intervals(losses: _Losses, cluster: IntArray, mark: NDArray[np.uint64]) -> dict[str, Any] | None:
+def _intervals(losses: _Losses, cluster: IntArray, mark: NDArray[np.uint64]) -> Intervals | None:
     """95 % intervals of all figures by percentiles of a bootstrap over whole clusters."""
     sums = _in_fixed_order(losses, cluster, mark)
     clusters = len(sums)
@@ -134,7 +145,7 @@ def _intervals(losses: _Losses, cluster: IntArray, mark: NDArray[np.uint64]) -> 
     replicates = _figures(_resampled(_dealt(sums)))
     tail = _tail(clusters)
     ends = np.quantile(replicates, [tail, 1 - tail], axis=0)
-    return {"clusters": clusters} | {name: ends[:, k].tolist() for k, name in enumerate(_FIGURES)}
+    return Intervals(clusters=clusters, **{name: tuple(ends[:, k].tolist()) for k, name in enumerate(_FIGURES)})
 
 
 def _tail(clusters: int) -> float:
@@ -148,7 +159,10 @@ def _tail(clusters: int) -> float:
 
 
 def _in_fixed_order(losses: _Losses, cluster: IntArray, mark: NDArray[np.uint64]) -> FloatArray:
-    """Sums by cluster, in the order of a hash of the cluster's rows, so that no label decides who is drawn."""
+    """Outcomes and losses of each cluster, one row each. The order of the rows decides whom the bootstrap draws.
+
+    It is that of a hash of the cluster's metrics and times: another name for a rider draws nobody else.
+    """
     sums = losses.sums(cluster)
     # The upper bits of each mark: sums of whole numbers below 2^53 are exact in any order.
     fingerprint = np.bincount(cluster, weights=(mark >> np.uint64(38)).astype(np.float64))
@@ -172,7 +186,7 @@ def _dealt(sums: FloatArray) -> FloatArray:
 
 
 def _resampled(sums: FloatArray) -> FloatArray:
-    """Sums over clusters drawn with replacement, a row for each replicate; so many replicates at a time as stay small.
+    """Sums over clusters drawn with replacement, one row for each replicate; some replicates at a time, to save memory.
 
     From the raw bits of PCG64, which numpy promises to keep; its methods for distributions may change.
     """
@@ -211,16 +225,16 @@ class _Grouped:
         return cls(group, outcomes, mean, np.bincount(group, weights=outcome) / outcomes)
 
 
-def calibration(predicted: FloatArray, outcome: IntArray) -> list[dict[str, float]]:
+def calibration(predicted: FloatArray, outcome: IntArray) -> tuple[CalibrationGroup, ...]:
     """Predicted against observed shares of success, in ten groups of about equal size."""
     found = _Grouped.of(predicted, outcome)
-    return [
-        {"outcomes": int(n), "predicted": float(p), "observed": float(y)}
+    return tuple(
+        CalibrationGroup(outcomes=int(n), predicted=float(p), observed=float(y))
         for n, p, y in zip(found.outcomes, found.predicted, found.observed, strict=True)
-    ]
+    )
 
 
-def parts(predicted: FloatArray, outcome: IntArray) -> dict[str, float]:
+def parts(predicted: FloatArray, outcome: IntArray) -> BrierParts:
     """Murphy's parts of the Brier score in the groups of the calibration table.
 
     brier = reliability - resolution + uncertainty + within_groups; the last is what forecasts that differ inside a
@@ -230,9 +244,9 @@ def parts(predicted: FloatArray, outcome: IntArray) -> dict[str, float]:
     share = found.outcomes / outcome.size
     overall = float(outcome.mean())
     spread, surprise = predicted - found.predicted[found.group], outcome - found.observed[found.group]
-    return {
-        "reliability": float(share @ (found.predicted - found.observed) ** 2),
-        "resolution": float(share @ (found.observed - overall) ** 2),
-        "uncertainty": overall * (1 - overall),
-        "within_groups": float(exact(spread * (spread - 2 * surprise)).sum() / outcome.size),
-    }
+    return BrierParts(
+        reliability=float(share @ (found.predicted - found.observed) ** 2),
+        resolution=float(share @ (found.observed - overall) ** 2),
+        uncertainty=overall * (1 - overall),
+        within_groups=float(exact(spread * (spread - 2 * surprise)).sum() / outcome.size),
+    )

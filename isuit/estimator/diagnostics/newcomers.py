@@ -7,8 +7,7 @@ back by the rule that the record states. The single curve of the same rest is th
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,15 +15,15 @@ from scipy.interpolate import CubicSpline
 from scipy.linalg import LinAlgError
 
 from isuit import columns
-from isuit.domain import FloatArray, IntArray, Observations
+from isuit.domain import NO_SITE, FloatArray, IntArray, Observations
 from isuit.errors import EstimationError
+from isuit.record.diagnostics import Scores, ScoresOfAll
 
 from ..likelihood.latent import LatentFit
 from ..likelihood.single_curve import SingleCurve
 from ..model.basis import Spline
 from ..model.curves import CurveSpace
-from . import forecasts as scores
-from . import heldout
+from . import forecasts, heldout
 
 LEAST_SITES = 5
 RIDER_RULE = (
@@ -54,13 +53,14 @@ class Refit:
         return np.concatenate([np.zeros(0), *map(suitability, columns.slices(len(test), columns.DESIGN_ROWS))])
 
 
-# Fits the rows of a mask and only the riders who have any there, under a name of its own in the progress.
+# Takes a mask of rows and a name for the progress; fits these rows, with only the riders who have any among them.
 Refitter = Callable[[NDArray[np.bool_], str], Refit]
 
 
-def newcomers(data: Observations, refit: Refitter) -> dict[str, Any]:
-    """Scores for new riders and new sites; where there are none, null, and the reason in `left_out`."""
-    found: dict[str, Any] = {}
+def newcomers(data: Observations, refit: Refitter, held_out: Scores | None) -> ScoresOfAll:
+    """Scores for new riders and new sites beside those of known riders; where there are none, None, and the reason in
+    `left_out`."""
+    found: dict[str, Scores | None] = {}
     left_out: dict[str, str] = {}
     for name, score in (("new_riders", _new_riders), ("new_sites", _new_sites)):
         try:
@@ -70,27 +70,28 @@ def newcomers(data: Observations, refit: Refitter) -> dict[str, Any]:
         except (EstimationError, LinAlgError) as error:
             # A part of the cohort can be harder to fit than the whole. That says nothing against the fit itself.
             found[name], left_out[name] = None, f"the refit without them failed: {error}"
-    return found | {"left_out": left_out}
+    return ScoresOfAll(held_out=held_out, **found, left_out=left_out)
 
 
-def nobody(reason: str) -> dict[str, Any]:
-    """What stands in the record of a fit that has no skill to predict with."""
-    return {"new_riders": None, "new_sites": None, "left_out": {"new_riders": reason, "new_sites": reason}}
+def nobody(reason: str, held_out: Scores | None) -> ScoresOfAll:
+    """What stands in the record of a fit that has no skill to predict newcomers with."""
+    left_out = {"new_riders": reason, "new_sites": reason}
+    return ScoresOfAll(held_out=held_out, new_riders=None, new_sites=None, left_out=left_out)
 
 
 class _Untold(Exception):
-    """Why there is no score."""
+    """There is no score, for the reason that the message gives."""
 
 
-def _new_riders(data: Observations, refit: Refitter) -> dict[str, Any]:
+def _new_riders(data: Observations, refit: Refitter) -> Scores:
     kept_back = heldout.of_new_riders(data)
     test, fitted = data.rows(kept_back), _fitted(data, kept_back, refit, "new riders")
     site = places(test, fitted.space)
-    forecasts = scores.Forecasts.of(test, marginals(fitted.latent, test.metric, site), fitted.of_single(test, site))
-    return {"rule": RIDER_RULE} | scores.of_forecasts(forecasts)
+    predicted = forecasts.Forecasts.of(test, marginals(fitted.latent, test.metric, site), fitted.of_single(test, site))
+    return replace(forecasts.of_forecasts(predicted), rule=RIDER_RULE)
 
 
-def _new_sites(data: Observations, refit: Refitter) -> dict[str, Any]:
+def _new_sites(data: Observations, refit: Refitter) -> Scores:
     if data.site is None or len(data.sites) < LEAST_SITES:
         raise _Untold(f"the cohort has fewer than {LEAST_SITES} sites")
     kept_back = heldout.of_new_sites(data)
@@ -101,11 +102,11 @@ def _new_sites(data: Observations, refit: Refitter) -> dict[str, Any]:
     fitted = _fitted(data, kept_back, refit, "new sites")
     test, rider = data.rows(scored), (np.cumsum(known) - 1)[data.rider[scored]]
     shared = np.full(len(test), -1)
-    forecasts = scores.Forecasts.of(
+    predicted = forecasts.Forecasts.of(
         test, fitted.latent.predict(rider, test.metric, shared), fitted.of_single(test, shared)
     )
     sites = int(np.unique(data.site[scored]).size)
-    return {"rule": SITE_RULE, "sites": sites} | scores.of_forecasts(forecasts)
+    return replace(forecasts.of_forecasts(predicted), rule=SITE_RULE, sites=sites)
 
 
 def _fitted(data: Observations, kept_back: NDArray[np.bool_], refit: Refitter, stage: str) -> Refit:
@@ -121,7 +122,7 @@ def _fitted(data: Observations, kept_back: NDArray[np.bool_], refit: Refitter, s
 
 
 def places(test: Observations, space: CurveSpace) -> IntArray:
-    return np.full(len(test), -1) if test.site is None or not space.sites else test.site.astype(np.int64)
+    return np.full(len(test), NO_SITE) if test.site is None or not space.sites else test.site.astype(np.int64)
 
 
 def marginals(latent: LatentFit, metric: FloatArray, site: IntArray) -> FloatArray:

@@ -1,15 +1,21 @@
 """What a fit says about itself: what it estimates, convergence, predictions, exposure, and how items and skills fit.
 
-Everything here is a JSON value of the record; `isuit.published_diagnostics` names and describes each.
+`isuit.record.diagnostics` names and describes each.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from isuit.domain import Exposure, GateReport, Observations
+from isuit.record.diagnostics import (
+    CalibrationGroup,
+    Convergence,
+    Diagnostics,
+    ItemBand,
+    OutsideCore,
+    ScoresOfAll,
+)
 
 from ..likelihood.latent import LatentFit
 from ..likelihood.single_curve import SingleCurve
@@ -22,18 +28,25 @@ from .minimum import least_difficulty
 BANDS = 10  # of the metric, for item fit
 
 
-def of_any(gate: GateReport) -> dict[str, Any]:
-    """What holds of a fit of either kind."""
-    return {
-        "estimand": ESTIMAND,
-        "outside_core": {
-            "riders": 1.0 - gate.core_riders / max(1, gate.riders),
-            "outcomes": 1.0 - gate.core_share,
-        },
-    }
+def of_single(
+    gate: GateReport, single: SingleCurve, calibration: tuple[CalibrationGroup, ...], scores: ScoresOfAll
+) -> Diagnostics:
+    """What a single-curve fit says about itself."""
+    return Diagnostics(
+        estimand=ESTIMAND,
+        outside_core=_outside_core(gate),
+        log_precisions=tuple(single.rho.tolist()),
+        calibration=calibration,
+        scores=scores,
+    )
+
+
+def _outside_core(gate: GateReport) -> OutsideCore:
+    return OutsideCore(riders=1.0 - gate.core_riders / max(1, gate.riders), outcomes=1.0 - gate.core_share)
 
 
 def of_latent(
+    gate: GateReport,
     data: Observations,
     space: CurveSpace,
     counts: Counts,
@@ -41,26 +54,32 @@ def of_latent(
     latent: LatentFit,
     incomparable: list[str],
     assumed: Exposure,
-) -> dict[str, Any]:
+    calibration: tuple[CalibrationGroup, ...],
+    scores: ScoresOfAll,
+) -> Diagnostics:
     """What a latent fit says about itself."""
     comparison = compared(counts, space, single, latent)
     posterior = latent.solution.at.posterior
     spread, doubt = float(np.var(posterior.mean)), float(np.mean(posterior.sd**2))
-    return {
-        "convergence": {"gradient_norm": latent.solution.gradient_norm, "steps": latent.solution.steps},
-        "effective_degrees_of_freedom": latent.effective_degrees_of_freedom,
-        "log_precisions": latent.solution.rho.tolist(),
-        "minimum": least_difficulty(latent).as_json(),
-        "marginal": comparison,
-        "incomparable_sites": incomparable,
-        "exposure": exposure(data, counts, latent, comparison, assumed),
-        "marginal_reliability": spread / (spread + doubt),
-        "item_fit": _item_fit(counts, latent),
-        "assumptions": assumptions.tests(latent),
-    }
+    return Diagnostics(
+        estimand=ESTIMAND,
+        outside_core=_outside_core(gate),
+        log_precisions=tuple(latent.solution.rho.tolist()),
+        calibration=calibration,
+        scores=scores,
+        convergence=Convergence(gradient_norm=latent.solution.gradient_norm, steps=latent.solution.steps),
+        effective_degrees_of_freedom=latent.effective_degrees_of_freedom,
+        minimum=least_difficulty(latent),
+        marginal=comparison,
+        incomparable_sites=tuple(incomparable),
+        exposure=exposure(data, counts, latent, comparison, assumed),
+        marginal_reliability=spread / (spread + doubt),
+        item_fit=_item_fit(counts, latent),
+        assumptions=assumptions.tests(latent),
+    )
 
 
-def _item_fit(counts: Counts, latent: LatentFit) -> list[dict[str, float]]:
+def _item_fit(counts: Counts, latent: LatentFit) -> tuple[ItemBand, ...]:
     """Observed and expected successes in ten bands of the metric with equal numbers of outcomes."""
     order = np.argsort(counts.item_metric, kind="stable")
     share = np.cumsum(counts.item_trials[order]) / counts.item_trials.sum()
@@ -70,12 +89,12 @@ def _item_fit(counts: Counts, latent: LatentFit) -> list[dict[str, float]]:
         items = order[band == b]
         observed = float(counts.item_successes[items].sum())
         bands.append(
-            {
-                "lower": float(counts.item_metric[items].min()),
-                "upper": float(counts.item_metric[items].max()),
-                "outcomes": float(counts.item_trials[items].sum()),
-                "observed": observed,
-                "expected": observed - float(latent.solution.at.item_residual[items].sum()),
-            }
+            ItemBand(
+                lower=float(counts.item_metric[items].min()),
+                upper=float(counts.item_metric[items].max()),
+                outcomes=float(counts.item_trials[items].sum()),
+                observed=observed,
+                expected=observed - float(latent.solution.at.item_residual[items].sum()),
+            )
         )
-    return bands
+    return tuple(bands)

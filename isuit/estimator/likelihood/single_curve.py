@@ -13,7 +13,7 @@ from isuit.errors import EstimationError
 from ..model import cholesky
 from ..model.design import Design
 from ..model.smoothing import choose, precisions
-from . import threads
+from . import newton, threads
 
 TOLERANCE = 1e-9  # of the gradient, in standard errors
 _MOST_CHOICES = 40  # of the smoothing: between two neighbouring values it can alternate for ever
@@ -59,6 +59,15 @@ def fit_single_curve(
     # polynomials; a ridge worth a thousandth of an outcome keeps the curve finite and moves nothing else.
     floor = np.where(groups < 0, 1e-3, 0.0)
     floor[0] = 1e-6
+    ridge = precisions(rho, groups)
+
+    def log_likelihood_at(beta: FloatArray) -> float:
+        eta = design.apply(beta)
+        return float(-(successes @ np.logaddexp(0, eta)) - (trials - successes) @ np.logaddexp(0, -eta))
+
+    def penalty(beta: FloatArray) -> float:
+        return 0.5 * float((ridge + floor) @ beta**2)
+
     settled = 0
     for step in range(200):
         p = expit(-(design.apply(beta)))
@@ -76,12 +85,10 @@ def fit_single_curve(
         move = cholesky.solve(factor, gradient)
         if not choosing and np.sqrt(max(float(gradient @ move), 0.0)) < TOLERANCE:
             break
-        largest = float(np.max(np.abs(design.apply(move))))
-        beta = beta + move * min(1.0, 4.0 / max(largest, 1e-12))
+        gain = float(gradient @ move)
+        beta = newton.uphill(beta, move, gain, lambda there: log_likelihood_at(there) - penalty(there))
     else:
         raise EstimationError("The single curve did not converge; check the metric for outliers.")
-    eta = design.apply(beta)
-    log_likelihood = float(-(successes @ np.logaddexp(0, eta)) - (trials - successes) @ np.logaddexp(0, -eta))
-    penalty = 0.5 * float((ridge + floor) @ beta**2)
+    log_likelihood = log_likelihood_at(beta)
     covariance = cholesky.inverse(factor)
-    return SingleCurve(beta, rho, covariance, log_likelihood, log_likelihood - penalty)
+    return SingleCurve(beta, rho, covariance, log_likelihood, log_likelihood - penalty(beta))

@@ -1,0 +1,55 @@
+"""What is said of a cohort that was read: hash, canonicalise, pseudonymise; and of one that was refused."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from isuit.published.base import HASH, HEAD, Published
+
+
+class CohortRead(Published):
+    """`isuit hash`."""
+
+    cohort_hash: str = Field(pattern=HASH)
+    rows: int = Field(description="As in the files.")
+    outcomes: int = Field(description="Without the rows that were left out.")
+    riders: int
+    sites: int
+    observed_from: str | None = Field(description="In UTC; null where no outcome has a time.")
+    observed_until: str | None
+    duplicates: int = Field(description="Outcomes that repeat another one in every field; they count.")
+    excluded_rows: int
+
+
+class Canonicalised(CohortRead):
+    """`isuit canonicalise`."""
+
+    out: str
+
+
+class Defect(Published):
+    """One reason why a cohort was refused; it holds no value of the cohort."""
+
+    column: str | None
+    defect: str
+    count: int = Field(description="Rows that have it; 0 for a whole column or file.")
+    rows: list[str] = Field(description="The first of these rows, counted from 1 in each file.")
+
+
+class CohortRefused(Published):
+    """`isuit hash` and `isuit canonicalise` of a cohort that cannot be read as it is (exit 2)."""
+
+    error: str
+    refused: list[Defect]
+
+
+class Pseudonymised(Published):
+    """`isuit pseudonymise`."""
+
+    cohort_hash: str = Field(pattern=HASH, description="Of the file written.")
+    outcomes: int
+    riders: int
+    new_tokens: int
+    suppressed_rows: int = Field(description="Rows left out because their rider opted out.")
+    notes: list[str]
+    log_head: str = Field(pattern=HEAD)

@@ -1,0 +1,141 @@
+"""The public atlas: a row, its metadata, and what export-atlas, check-release and rederive say of a release."""
+
+from __future__ import annotations
+
+import json
+from datetime import date
+from typing import Literal
+
+from pydantic import ConfigDict, Field
+
+from isuit.published.base import Published
+
+Format = Literal["jsonl", "csv", "geoparquet", "geojson", "html"]
+FORMAT = "isuit-atlas/1"
+LICENCE = "CC-BY-4.0"
+IDENTIFICATION = (
+    "P(success) = sigmoid(discrimination * (skill - difficulty)); skill has mean 0 and variance 1 over the "
+    "contributing riders, N(0, 1) where one cell is released"
+)
+DIFFICULTY_UNITS = "standard deviations of skill in the population"
+JOIN = (
+    "cut your metric into [metric_lower, metric_upper), the topmost bin including its upper edge, and assign each grid "
+    "point its H3 cell at h3_resolution (h3.latlng_to_cell); then join on h3 and bin. Rows of the cell `global` hold "
+    "everywhere."
+)
+
+
+class Finite(Published):
+    """A release is JSON, which has no NaN and no infinity; other formats have, and are refused."""
+
+    model_config = ConfigDict(allow_inf_nan=False)
+
+
+class ReleaseRow(Finite):
+    """Difficulty of one activity along one dimension, in one cell and one bin of the metric."""
+
+    release: str = Field(pattern=r"^\d{4}-\d{2}-\d{2}$", description="Date of the release.")
+    activity: str
+    dimension: str
+    h3: str = Field(pattern=r"^([0-9a-f]{15}|global)$", description="H3 cell; `global` for cohorts without sites.")
+    h3_resolution: int | None = Field(ge=0, le=15)
+    latitude: float | None = Field(description="Of the cell's centre, in degrees.", ge=-90, le=90)
+    longitude: float | None = Field(description="Of the cell's centre, in degrees.", ge=-180, le=180)
+    metric: float = Field(description="The centre of the bin, where the curve is evaluated.")
+    metric_lower: float
+    metric_upper: float
+    units: str | None = Field(description="Of the metric, in UDUNITS; null where the dimension's name does not tell.")
+    difficulty: float | None = Field(description="Rounded; null where saturated or incomparable.")
+    difficulty_se: float | None = Field(description="Standard error, to one digit.")
+    expert_difficulty: float | None = Field(description="The expert curve's; null without one.")
+    discrimination: float | None = Field(description="Rounded; shared by the rows that were computed together.")
+    contributors: Literal["below 10", "10-19", "20-49", "50-99", "100+"]
+    status: Literal["estimated", "saturated", "incomparable"] = Field(
+        description="saturated: nearly everyone succeeds or nearly no one. incomparable: too few riders link the cell "
+        "to the others, so that its difficulty has no common origin with theirs."
+    )
+
+    def line(self) -> str:
+        """The row as a line of a release, without its LF."""
+        return json.dumps(self.model_dump(), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+    @property
+    def key(self) -> tuple[str, str, str, float]:
+        """Rows are sorted by this: by what they are about, and by nothing that tells who contributed or when."""
+        return self.activity, self.dimension, self.h3, self.metric
+
+
+class MetricDescription(Finite):
+    """The bins of one activity and dimension, fixed by the first release that has it."""
+
+    activity: str
+    dimension: str
+    lower: float
+    upper: float
+    bins: int
+    width: float
+    units: str | None
+    standard_name: str | None = Field(description="CF standard name, where there is one.")
+
+
+class ReleaseMetadata(Finite):
+    """The last line of a JSON Lines release; a file beside a CSV; the footer of a GeoParquet."""
+
+    metadata: Literal[True] = True
+    format: Literal["isuit-atlas/1"] = "isuit-atlas/1"
+    release: str
+    rows: int
+    cells: int
+    digest: str = Field(pattern=r"^[0-9a-f]{64}$", description="SHA-256 over the rows as JSON Lines.")
+    observed_before: date = Field(description="The cut-off: no outcome observed on or after this day is in it.")
+    policy: dict[str, float | int]
+    weaker_than_default: list[str] = Field(description="Values of the policy that protect less than the defaults.")
+    identification: str = IDENTIFICATION
+    difficulty_units: str = DIFFICULTY_UNITS
+    metrics: list[MetricDescription]
+    join: str = JOIN
+    licence: str = LICENCE
+    citation: str
+    estimator_version: str
+    tool_version: str
+
+    def line(self) -> str:
+        return json.dumps(self.model_dump(mode="json"), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+class ExportReport(Published):
+    """`isuit export-atlas`."""
+
+    release: str
+    rows: int
+    cells: int
+    digest: str
+    recorded: bool = Field(description="False when the release was there already and is written again.")
+    file: str
+    format: Format
+    carried: int | None = Field(description="Rows kept from the release before; null for one that was there already.")
+    withdrawn: int | None = Field(description="Rows of the release before that are gone.")
+    notes: list[str]
+    log_head: str
+
+
+class ReleaseCheck(Published):
+    """`isuit check-release FILE`."""
+
+    ok: bool
+    release: str | None
+    rows: int
+    digest: str | None
+    format: Format
+    problems: list[str]
+
+
+class ReleaseRederivation(Published):
+    """`isuit rederive RELEASE`, inside the store."""
+
+    release: str
+    verdict: Literal["identical", "equivalent", "erased", "diverged"]
+    largest_difference: float | None = Field(description="Null where the two do not have the same rows.")
+    rows: int
+    rows_again: int
+    notes: list[str]

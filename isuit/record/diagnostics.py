@@ -1,0 +1,231 @@
+"""The diagnostics in a fit's record; docs/explanation/diagnostics.md says what each tells.
+
+A field with a default of None is one that only some fits have, or that an older version did not write.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from isuit.record.values import described
+
+Interval = tuple[float, float]  # the ends of a 95 % interval
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutsideCore:
+    """Shares that the gate's core leaves out."""
+
+    riders: float
+    outcomes: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Convergence:
+    """How the fit ended."""
+
+    gradient_norm: float = field(metadata=described("In standard errors."))
+    steps: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Minimum:
+    """The metric of least difficulty, with its 95 % interval; all null where no end can be told."""
+
+    location: float | None
+    lower: float | None
+    upper: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class MarginalComparison:
+    """The curve with skill integrated out, an average over riders, beside the single curve, one over outcomes."""
+
+    matches: bool
+    largest_difference: float = field(metadata=described("Absolute, over the central 95 % of outcomes."))
+    tolerance: float
+    at_metric: float | None = field(default=None, metadata=described("Where the difference is largest."))
+    signed_difference: float | None = field(
+        default=None, metadata=described("There: single curve minus the population's.")
+    )
+    mean_difference: float | None = field(default=None, metadata=described("Mean along the metric."))
+    mean_absolute_difference: float | None = None
+    average: Literal["riders"] = field(
+        metadata=described("What the curve with skill integrated out is an average over.")
+    )
+    compares: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PastOutcomes:
+    """Whether the next metric goes with the surprise of a rider's last outcome at the same site."""
+
+    limit: str
+    correlation: float | None = field(metadata=described("Null without times."))
+    pairs: int
+    simultaneous_share: float | None = field(
+        metadata=described("Outcomes at an instant that the rider has another at.")
+    )
+    sentence: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExposureReport:
+    """Whether riders choose conditions by their skill or by their last outcome."""
+
+    correlation_of_mean_metric_with_skill: float | None
+    sentence: str | None
+    past_outcomes: PastOutcomes | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ItemBand:
+    """Successes in a band of the metric."""
+
+    lower: float
+    upper: float
+    outcomes: float
+    observed: float
+    expected: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreTest:
+    """A test of something that the model takes for granted."""
+
+    statistic: float
+    degrees_of_freedom: int
+    p_value: float
+    sentence: str | None = field(metadata=described("Where the departure is both certain and large."))
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiscriminationTest(ScoreTest):
+    """Whether skill tells more apart at high metrics than at low ones."""
+
+    relative_change_per_sd: float = field(
+        metadata=described("About how discrimination changes over one sd of the metric.")
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClienteleTest(ScoreTest):
+    """Whether difficulty along the metric differs between clienteles that meet at a site."""
+
+    clienteles: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class NormalityTest(ScoreTest):
+    """Whether skill is normal among riders of a clientele: its density times 1 + asymmetry h3 + tails h4."""
+
+    asymmetry: float
+    tails: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Assumptions:
+    """Score tests; null where the cohort has too few riders, one metric or one clientele."""
+
+    discrimination_by_metric: DiscriminationTest | None
+    difficulty_by_clientele: ClienteleTest | None
+    normality_of_skill: NormalityTest | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CalibrationGroup:
+    """Held-out outcomes with forecasts of about the same size."""
+
+    outcomes: int
+    predicted: float
+    observed: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Intervals:
+    """95 % intervals by a bootstrap over whole clusters."""
+
+    clusters: int
+    brier: Interval
+    brier_single_curve: Interval
+    brier_skill: Interval
+    log_score: Interval
+    log_score_single_curve: Interval
+    log_score_gain: Interval
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusteredIntervals:
+    """The same by two kinds of cluster; null with fewer than two clusters, or without times."""
+
+    rider: Intervals | None
+    day_and_site: Intervals | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class BrierParts:
+    """brier = reliability - resolution + uncertainty + within_groups."""
+
+    reliability: float
+    resolution: float
+    uncertainty: float
+    within_groups: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartsOfBoth:
+    """The parts of both forecasts' Brier scores."""
+
+    latent: BrierParts
+    single_curve: BrierParts
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scores:
+    """Forecasts of outcomes that were kept back; Brier and log scores are losses, smaller is better."""
+
+    rule: str | None = field(
+        default=None, metadata=described("What is kept back, or how someone unknown is predicted.")
+    )
+    outcomes: int
+    riders: int
+    sites: int | None = field(default=None, metadata=described("Sites kept back, for new sites."))
+    brier: float
+    brier_single_curve: float
+    brier_skill: float = field(metadata=described("1 - brier / brier_single_curve."))
+    log_score: float = field(metadata=described("Mean of -log(probability of what happened), natural logarithm."))
+    log_score_single_curve: float
+    log_score_gain: float = field(metadata=described("log_score_single_curve - log_score."))
+    intervals: ClusteredIntervals
+    parts: PartsOfBoth
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoresOfAll:
+    """Scores on held-out outcomes of known riders, on riders and on sites that the fit never saw."""
+
+    held_out: Scores | None
+    new_riders: Scores | None
+    new_sites: Scores | None
+    left_out: dict[str, str] = field(metadata=described("Why there are none."))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Diagnostics:
+    """What a fit says about itself. A single-curve fit has only the first few."""
+
+    estimand: str | None = None
+    outside_core: OutsideCore | None = None
+    log_precisions: tuple[float, ...] | None = None
+    calibration: tuple[CalibrationGroup, ...] | None = None
+    scores: ScoresOfAll | None = None
+    convergence: Convergence | None = None
+    effective_degrees_of_freedom: float | None = None
+    minimum: Minimum | None = None
+    marginal: MarginalComparison | None = None
+    incomparable_sites: tuple[str, ...] | None = None
+    exposure: ExposureReport | None = None
+    marginal_reliability: float | None = None
+    item_fit: tuple[ItemBand, ...] | None = None
+    assumptions: Assumptions | None = None

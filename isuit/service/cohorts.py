@@ -1,0 +1,39 @@
+"""`isuit hash` and `isuit canonicalise`: what a cohort is called, and the very bytes that its name is the hash of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from isuit.ingest import Cohort, RefusedCohort, read_cohort, refuse_to_overwrite, write_canonical
+from isuit.published import Canonicalised, CohortRead, CohortRefused, Defect
+
+__all__ = ["RefusedCohort", "canonicalise", "read", "refusal"]
+
+
+def read(files: list[str], *, columns: Mapping[str, str] | None = None, timezone: str | None = None) -> CohortRead:
+    """Read a cohort and say what it holds."""
+    with read_cohort(files, columns=columns, timezone=timezone) as cohort:
+        return CohortRead(**_described(cohort))
+
+
+def canonicalise(
+    files: list[str], out: Path, *, columns: Mapping[str, str] | None = None, timezone: str | None = None
+) -> Canonicalised:
+    """Write the canonical form of a cohort, so that `sha256sum` gives its hash."""
+    refuse_to_overwrite(files, out)
+    with read_cohort(files, columns=columns, timezone=timezone) as cohort:
+        write_canonical(cohort, out)
+        return Canonicalised(**_described(cohort), out=str(out))
+
+
+def refusal(refused: RefusedCohort) -> CohortRefused:
+    """Every defect of a cohort that was refused, for a program that asked for JSON."""
+    defects = [Defect(**asdict(defect) | {"rows": list(defect.rows)}) for defect in refused.refusals]
+    return CohortRefused(error=str(refused), refused=defects)
+
+
+def _described(cohort: Cohort) -> dict[str, Any]:
+    return {"cohort_hash": cohort.cohort_hash} | cohort.report.as_json()

@@ -1,0 +1,61 @@
+"""One fit as it leaves the store: its record, its cohort, its curves, and whether it can enter a release."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import duckdb
+
+from isuit.domain import discrimination_interval
+from isuit.published import CohortRecord, CurvePoint, FitDetail, FitRecord, Releasable, reading
+from isuit.store.cohorts import StoredCohort, find_cohort
+from isuit.store.fits import StoredFit, atlas_rows
+from isuit.store.query import rows
+from isuit.store.sites import known_sites
+
+
+def detail_of(connection: duckdb.DuckDBPyConnection, record: StoredFit) -> FitDetail:
+    """All that `isuit show` tells of a fit."""
+    cohort = find_cohort(connection, record.cohort_hash)
+    assert cohort is not None
+    return FitDetail(
+        fit=published(record),
+        cohort=CohortRecord(**asdict(cohort)),
+        releasable=releasable(connection, record, cohort),
+        diagnostics=reading.diagnostics(record.diagnostics),
+        curves=[CurvePoint(**row) for row in atlas_rows(connection, record.fit_id).to_pylist()],
+    )
+
+
+def published(record: StoredFit) -> FitRecord:
+    """A fit's record as it leaves the store."""
+    values = asdict(record) | {
+        "configuration": record.json("configuration"),
+        "identification": reading.identification(record.identification),
+        "promotion": reading.promotion(record.promotion),
+        "held_out": reading.held_out(record.held_out),
+        "discrimination_interval": discrimination_interval(record.discrimination, record.discrimination_se),
+    }
+    return FitRecord(**{name: values[name] for name in FitRecord.model_fields})
+
+
+def releasable(connection: duckdb.DuckDBPyConnection, record: StoredFit, cohort: StoredCohort) -> Releasable:
+    """Whether the fit's cohort can enter a public release (DESIGN section 6), and which option is missing if not."""
+    missing = []
+    if record.kind != "latent":
+        missing.append("a latent fit: a single curve is never released")
+    if cohort.untimed and not record.json("configuration")["observed_until"]:
+        missing.append(f"--observed-until: {cohort.untimed} outcomes have no observed_at")
+    if cohort.sites:
+        used = {
+            site
+            for (site,) in rows(
+                connection,
+                "SELECT DISTINCT site FROM personal.outcomes WHERE cohort_hash = ? AND site IS NOT NULL",
+                [cohort.cohort_hash],
+            )
+        }
+        without = used - known_sites(connection).keys()
+        if without:
+            missing.append(f"--sites: {len(without)} of {cohort.sites} sites have no coordinates")
+    return Releasable(ok=not missing, missing=missing)
