@@ -91,6 +91,18 @@ def counted(code: NDArray[np.integer[Any]], codes: int, chosen: NDArray[np.bool_
     return total
 
 
+def mixed(column: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """A fixed pseudo-random number for each: the finaliser of splitmix64 (Steele, Lea and Flood).
+
+    Every bit of the input moves every bit of the output, so that sums of mixed numbers collide no more than random
+    ones do.
+    """
+    value = column + np.uint64(0x9E3779B97F4A7C15)
+    value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return value ^ (value >> np.uint64(31))
+
+
 def is_sorted(column: NDArray[Any]) -> bool:
     """Whether no element is smaller than the one before it."""
     for part in slices(column.size):

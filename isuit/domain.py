@@ -26,6 +26,7 @@ Exposure = Literal["independent", "correlated"]
 Split = Literal["rider", "time", "occasion"]
 
 SKILL_LEVELS = {"beginner": -1.0, "intermediate": 0.0, "expert": 1.0}
+Z95 = 1.959963984540054  # standard errors to each side of an estimate: a 95 % interval
 NO_TIME = np.iinfo(np.int64).min  # `observed_at` of an outcome without one
 
 

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
-from scipy.sparse.csgraph import connected_components
 
 from isuit.columns import rider_slices
 from isuit.domain import CodeArray, FitConfig, FloatArray, GateReport, IntArray
 
+from .model.components import components
 from .model.order import order_statistics
 
 CORE_SHARE = 0.5
@@ -100,16 +100,6 @@ def _core(seen: NDArray[np.bool_], least_bins: int, least_riders: int) -> tuple[
         riders, bins = fewer_riders, fewer_bins
 
 
-def components(seen: NDArray[np.bool_]) -> int:
-    """Connected components of the graph of riders and bins, both counted as vertices."""
-    graph = csr_matrix(seen)
-    riders, bins = seen.shape
-    adjacency = csr_matrix((riders + bins, riders + bins), dtype=bool)
-    rows, columns = graph.nonzero()
-    adjacency = csr_matrix((np.ones(rows.size, dtype=bool), (rows, riders + columns)), shape=adjacency.shape)
-    return int(connected_components(adjacency, directed=False, return_labels=False))
-
-
 def _strict_shortfalls(graph: Incidence, config: FitConfig) -> list[str]:
     found = _thin_bins(graph, config, np.ones(graph.seen.shape[0], dtype=bool))
     thin = int(np.count_nonzero(graph.bins_of_rider < config.min_bins_per_rider))
@@ -119,7 +109,7 @@ def _strict_shortfalls(graph: Incidence, config: FitConfig) -> list[str]:
             f"{thin} of {graph.seen.shape[0]} riders were observed in fewer than {config.min_bins_per_rider} of the "
             f"{graph.seen.shape[1]} metric bins",
         )
-    parts = components(graph.seen)
+    parts = components(csr_matrix(graph.seen))[0]
     if parts > 1:
         found.append(f"the graph of riders and metric bins falls into {parts} unconnected parts")
     return found
@@ -139,7 +129,7 @@ def _core_shortfalls(
             *_strict_shortfalls(graph, config),
         ]
     found = []
-    parts = components(graph.seen[riders][:, bins])
+    parts = components(csr_matrix(graph.seen[riders][:, bins]))[0]
     if parts > 1:
         found.append(f"the core of riders and metric bins falls into {parts} unconnected parts")
     if share < CORE_SHARE:

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.interpolate import CubicSpline
 from scipy.special import expit
 
-from isuit.domain import FloatArray
+from isuit.domain import Z95, FloatArray
 from isuit.errors import InputError
 
 from .likelihood.latent import LatentFit
@@ -16,7 +16,6 @@ from .likelihood.single_curve import SingleCurve
 from .model.basis import Spline
 from .model.curves import Anchor, CurveSpace
 
-_Z95 = 1.959963984540054
 _BAND_POINTS = 21  # standard errors are smoother than the curve
 
 
@@ -119,4 +118,4 @@ def _interpolate(spline: Spline, values: list[float], at: float) -> float:
 
 
 def _with_band(log_odds: float, se: float) -> tuple[float, float, float]:
-    return float(expit(log_odds)), float(expit(log_odds - _Z95 * se)), float(expit(log_odds + _Z95 * se))
+    return float(expit(log_odds)), float(expit(log_odds - Z95 * se)), float(expit(log_odds + Z95 * se))

@@ -8,14 +8,13 @@ import numpy as np
 from scipy.interpolate import CubicSpline
 from scipy.special import expit
 
-from isuit.domain import CodeArray, Estimate, FitConfig, FloatArray, Observations
+from isuit.domain import Z95, CodeArray, Estimate, FitConfig, FloatArray, Observations
 from isuit.errors import EstimationError, InputError
 from isuit.estimator import fit, predict_held_out
 from isuit.estimator.likelihood.solver import TOLERANCE, Progress
 
 from .cohort import FIRST_REPLICATE_SEED, Truth, draw
 
-_Z95 = 1.959963984540054
 _METRICS = 321  # evenly spaced, at which difficulty is compared with the truth
 
 # What the paper's Table 1 reports for the reference cohort.
@@ -61,7 +60,7 @@ def _measure(truth: Truth, data: Observations, skill: FloatArray, estimate: Esti
     assert skills is not None
     metric = np.linspace(max(truth.lower, curve.metric[0]), min(truth.upper, curve.metric[-1]), _METRICS)
     error = CubicSpline(curve.metric, curve.difficulty)(metric) - truth.difficulty(metric)
-    half_width = _Z95 * CubicSpline(curve.metric, curve.difficulty_se)(metric)
+    half_width = Z95 * CubicSpline(curve.metric, curve.difficulty_se)(metric)
     known = dict(zip(data.riders, skill, strict=True))
     true_skill = np.array([known[rider] for rider in skills.riders])
     minimum, marginal = estimate.diagnostics["minimum"], estimate.diagnostics["marginal"]
@@ -81,7 +80,7 @@ def _measure(truth: Truth, data: Observations, skill: FloatArray, estimate: Esti
         "difficulty_coverage_95": float(np.mean(np.abs(error) <= half_width)),
         "skill_rmse": float(np.sqrt(np.mean((skills.mean - true_skill) ** 2))),
         "skill_sd_mean": float(skills.sd.mean()),
-        "skill_coverage_95": float(np.mean(np.abs(skills.mean - true_skill) <= _Z95 * skills.sd)),
+        "skill_coverage_95": float(np.mean(np.abs(skills.mean - true_skill) <= Z95 * skills.sd)),
         "log_likelihood": estimate.log_likelihood,
         "gradient_tolerance": TOLERANCE,
     }

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from isuit.domain import SKILL_LEVELS, Estimate
+from isuit.domain import SKILL_LEVELS, Z95, Estimate
 
 from .cohort import Truth
 from .recovery import PAPER
@@ -126,7 +126,7 @@ def figure(truth: Truth, estimate: Estimate, stem: Path) -> None:
         above.plot(curve.metric, curve.suitability, color="0.4", linestyle=":", label="population")
         above.set(ylabel="P(success)", ylim=(0, 1), title="Suitability moves with skill")
         above.legend(frameon=False, fontsize=9)
-        half = 1.96 * curve.difficulty_se
+        half = Z95 * curve.difficulty_se
         below.fill_between(
             curve.metric, curve.difficulty - half, curve.difficulty + half, color="#7a5195", alpha=0.2, linewidth=0,
             label="95 % band",

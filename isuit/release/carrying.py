@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from isuit.columns import mixed
 from isuit.release.format import ReleaseRow
 from isuit.release.identities import fold
 from isuit.release.policy import Policy
@@ -82,23 +83,15 @@ def fingerprints(placed: Placed | None) -> Fingerprints:
     if placed is None:
         return {}
     outcomes, riders = placed.outcomes, len(placed.outcomes.riders)
-    mixed = _mixed(_mixed((outcomes.metric + 0.0).view(np.uint64)) + _mixed(outcomes.outcome.astype(np.uint64)))
-    mixed *= outcomes.times.astype(np.uint64)
+    number = mixed(mixed((outcomes.metric + 0.0).view(np.uint64)) + mixed(outcomes.outcome.astype(np.uint64)))
+    number *= outcomes.times.astype(np.uint64)
     keys = placed.pair * riders + outcomes.rider
     order = np.argsort(keys, kind="stable")
     distinct, starts = np.unique(keys[order], return_index=True)
-    sums = np.add.reduceat(mixed[order], starts) if keys.size else np.zeros(0, np.uint64)
+    sums = np.add.reduceat(number[order], starts) if keys.size else np.zeros(0, np.uint64)
     found: Fingerprints = {}
     for key, value in zip(distinct.tolist(), sums.tolist(), strict=True):
         pair, rider = divmod(key, riders)
         cell, bin_ = divmod(pair, placed.bins.number)
         found[placed.cells[cell], bin_, outcomes.riders[rider]] = value
     return found
-
-
-def _mixed(value: np.ndarray[tuple[int], np.dtype[np.uint64]]) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
-    """Steele, Lea and Flood's finaliser: sums of mixed numbers collide no more than random ones do."""
-    mixed = value + np.uint64(0x9E3779B97F4A7C15)
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return mixed ^ (mixed >> np.uint64(31))

@@ -15,10 +15,11 @@ import duckdb
 import numpy as np
 
 from isuit.audit.rederivation import recorded_config
+from isuit.estimator.weighted_fit import Unfit
 from isuit.release import carrying, screening
 from isuit.release.bins import Bins
 from isuit.release.carrying import Fate, Key, Released, fingerprints
-from isuit.release.cell_curves import CellCurves, Unfit, comparable, fit_cells
+from isuit.release.cell_curves import CellCurves, comparable, fit_cells
 from isuit.release.cells import cell_of
 from isuit.release.dates import cut_off
 from isuit.release.eligibility import Eligible, Topic, eligible, topics

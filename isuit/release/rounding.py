@@ -5,9 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Decimal
 
-import numpy as np
-
-from isuit.estimator.model.curves import Anchor
 from isuit.release.bins import Bins
 from isuit.release.cell_curves import CellCurves
 from isuit.release.cells import centre
@@ -26,9 +23,9 @@ def to_one_digit(value: float) -> float:
     return float(f"{value:.1g}")
 
 
-def is_saturated(marginal: float) -> bool:
+def is_saturated(suitability: float) -> bool:
     """By the fitted probability alone: whether a bin's raw outcomes are all equal would itself tell."""
-    return not SATURATION[0] <= marginal <= SATURATION[1]
+    return not SATURATION[0] <= suitability <= SATURATION[1]
 
 
 @dataclass(frozen=True)
@@ -47,16 +44,16 @@ class RowMaker:
         """A row for every (cell, bin) of `riders`, which says how many stand behind each."""
         everyone = len(curves.placed.outcomes.riders)
         step = self.policy.step(everyone)
-        discrimination = max(to_step(curves.latent.discrimination, step), step)
-        expert = self._expert(curves.latent.space.anchor, discrimination)
+        discrimination = max(to_step(curves.fit.discrimination, step), step)
+        expert = self._expert(curves, discrimination)
         found = {}
         for code, cell in enumerate(curves.placed.cells):
-            difficulty, marginal = curves.difficulty(code), curves.marginal(code)
+            difficulty, suitability = curves.difficulty(code), curves.suitability(code)
             for bin_ in range(self.bins.number):
                 number = riders.get((cell, bin_))
                 if number is None:
                     continue
-                saturated = is_saturated(float(marginal[bin_]))
+                saturated = is_saturated(float(suitability[bin_]))
                 found[cell, bin_] = self._row(
                     cell,
                     bin_,
@@ -69,12 +66,12 @@ class RowMaker:
                 )
         return found
 
-    def _expert(self, anchor: Anchor | None, discrimination: float) -> list[float | None]:
+    def _expert(self, curves: CellCurves, discrimination: float) -> list[float | None]:
         """From the rounded discrimination, so that it carries no more of it than its own column does."""
-        if anchor is None:
+        difficulty = curves.fit.expert_difficulty(self.bins.centres, discrimination)
+        if difficulty is None:
             return [None] * self.bins.number
-        difficulty = anchor.log_odds(self.bins.centres, discrimination)[0] / discrimination
-        return [round(float(value), 2) + 0.0 for value in np.asarray(difficulty)]
+        return [round(float(value), 2) + 0.0 for value in difficulty]
 
     def _row(
         self,

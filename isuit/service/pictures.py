@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from isuit.domain import Z95
 from isuit.errors import InputError
 from isuit.published import FitRecord
 
@@ -60,7 +61,7 @@ def figure_of(fit: FitRecord, curves: pa.Table) -> Any:
             se = np.array([row["difficulty_se"] for row in rows])
             (line,) = upper.plot(metric, difficulty, label=label, **style)
             upper.fill_between(
-                metric, difficulty - 1.96 * se, difficulty + 1.96 * se, color=line.get_color(), alpha=0.15, linewidth=0
+                metric, difficulty - Z95 * se, difficulty + Z95 * se, color=line.get_color(), alpha=0.15, linewidth=0
             )
         lower.plot(metric, [row["suitability"] for row in rows], label=label, **style)
     upper.set_ylabel("difficulty (skill sd)")

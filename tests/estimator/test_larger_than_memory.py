@@ -22,7 +22,7 @@ import duckdb, pyarrow.parquet
 from isuit import columns
 from isuit.domain import FitConfig
 from isuit.estimator.diagnostics import heldout
-from isuit.estimator.diagnostics import forecasts as scores
+from isuit.estimator.diagnostics import forecasts
 from isuit.estimator import fit
 from isuit.ingest import cohort as reading
 from isuit.ingest import read_cohort, sorting
@@ -31,7 +31,7 @@ path, small, cap = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 if small:
     sorting.SPILL_MEMORY, sorting.IN_MEMORY_ROWS, columns.IN_MEMORY_BYTES = "48MB", 1 << 16, 1 << 20
     reading.HASH_ROWS = 1 << 13
-heldout.MOST_ROWS, scores.REPLICATES = 100_000, 50
+heldout.MOST_ROWS, forecasts.REPLICATES = 100_000, 50
 if cap:
     # RLIMIT_DATA counts what is written to and has no file behind it: what cannot be dropped and read again.
     with open("/proc/self/status") as status:

@@ -35,7 +35,7 @@ class Caught:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.forecasts: list[Forecasts] = []
-        monkeypatch.setattr(newcomers.scores, "of_forecasts", self._score)
+        monkeypatch.setattr(newcomers.forecasts, "of_forecasts", self._score)
 
     def _score(self, given: Forecasts) -> dict[str, Any]:
         self.forecasts.append(given)

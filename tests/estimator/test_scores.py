@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isuit.domain import NO_TIME, FloatArray, IntArray
-from isuit.estimator.diagnostics import forecasts as scores
 from isuit.estimator.diagnostics.forecasts import Forecasts, calibration, exact, held_out, of_forecasts, parts
 
 from .cohorts import observations
@@ -182,7 +181,7 @@ def test_many_clusters_dealt_into_groups_give_the_same_interval(monkeypatch: pyt
     p, y, rider = clustered(np.random.default_rng(3), 6000, 3)
     given_forecasts = forecasts(p, np.full(p.size, 0.5), y, rider)
     dealt = of_forecasts(given_forecasts)["intervals"]["rider"]
-    monkeypatch.setattr(scores, "MOST_CLUSTERS", 10_000)
+    monkeypatch.setattr("isuit.estimator.diagnostics.forecasts.MOST_CLUSTERS", 10_000)
     whole = of_forecasts(given_forecasts)["intervals"]["rider"]
     assert dealt["clusters"] == whole["clusters"] == 6000
     for name in ("brier", "brier_skill", "log_score_gain"):

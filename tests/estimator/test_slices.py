@@ -82,8 +82,8 @@ def test_of_very_many_rows_those_of_some_riders_are_kept_back(
 
 def test_numbers_that_agree_in_their_leading_bits(rows: Observations, monkeypatch: pytest.MonkeyPatch) -> None:
     """So few bits are left here that they tie at many riders' limits: the rest must decide, as in a full sort."""
-    mix = heldout._mix
-    monkeypatch.setattr(heldout, "_mix", lambda value: mix(value) >> np.uint64(56))
+    mixed = columns.mixed
+    monkeypatch.setattr(columns, "mixed", lambda value: mixed(value) >> np.uint64(56))
     kept_back = heldout.test_rows(rows, "rider")
     sizes = np.bincount(rows.rider)
     assert np.array_equal(np.bincount(rows.rider[kept_back], minlength=120), np.rint(0.2 * sizes))

@@ -12,13 +12,14 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from isuit.domain import FitConfig
+from isuit.estimator.likelihood.leaving_out import FEW_RIDERS
 from isuit.estimator.model.basis import spline_for
 from isuit.estimator.model.counts import count
 from isuit.release import bins, cells, screening
 from isuit.release.cell_curves import CellCurves, comparable, fit_cells
 from isuit.release.eligibility import Outcomes
 from isuit.release.identities import fold, is_placeholder
-from isuit.release.influence import FEW_RIDERS, largest_influence
+from isuit.release.influence import largest_influence
 from isuit.release.policy import Policy, band
 from isuit.release.rounding import is_saturated, to_one_digit, to_step
 
@@ -193,7 +194,7 @@ def test_influence_is_that_of_fits_without_each_rider(places: int) -> None:
     curves, released = curves_and_released(whole)
     claimed = largest_influence(curves, released, Policy())
     moved = np.zeros_like(claimed)
-    inside = np.array([[not is_saturated(chance) for chance in curves.marginal(cell)] for cell in range(places)])
+    inside = np.array([[not is_saturated(chance) for chance in curves.suitability(cell)] for cell in range(places)])
     for rider in range(len(whole.outcomes.riders)):
         again = fit_cells(whole.of_rows(whole.outcomes.rider != rider), Policy(), FitConfig())
         for cell in range(places):

@@ -43,10 +43,10 @@ def _of_riders(data: Observations, split: Split, share: float) -> NDArray[np.boo
     starts = np.cumsum(sizes) - sizes
     # Units that agree in metric and time get different numbers by their place among the rider's units.
     place = (np.arange(first.size) - starts[rider]).astype(np.uint64)
-    number = _mix(own[first] ^ _mix(fingerprint[rider] + place))
+    number = columns.mixed(own[first] ^ columns.mixed(fingerprint[rider] + place))
     asked = np.rint(TEST_SHARE * sizes).astype(np.int64)
     if share < 1.0:
-        asked[_mix(fingerprint) >= np.uint64(share * 2.0**64)] = 0
+        asked[columns.mixed(fingerprint) >= np.uint64(share * 2.0**64)] = 0
     if split == "time":
         assert data.observed_at is not None
         kept_back = _first(
@@ -119,19 +119,10 @@ def _smallest(number: NDArray[np.uint64], rider: IntArray, sizes: IntArray, aske
     return _first(np.lexsort((number, rider)), sizes, asked)
 
 
-def _mix(value: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """The finaliser of splitmix64: every bit of the input moves every bit of the output."""
-    with np.errstate(over="ignore"):
-        value = value + np.uint64(0x9E3779B97F4A7C15)
-        value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        return value ^ (value >> np.uint64(31))
-
-
 def marks(metric: FloatArray, time: IntArray | None) -> NDArray[np.uint64]:
     """A fixed pseudo-random number per row, from its metric and time; outcomes do not enter."""
     bits = np.where(metric == 0.0, 0.0, metric).view(np.uint64)
-    return _mix(bits ^ _mix(np.zeros(1, dtype=np.uint64) if time is None else time.view(np.uint64)))
+    return columns.mixed(bits ^ columns.mixed(np.zeros(1, dtype=np.uint64) if time is None else time.view(np.uint64)))
 
 
 def days_and_sites(data: Observations) -> IntArray | None:
@@ -184,4 +175,4 @@ def _in_fixed_order(data: Observations, code: CodeArray, codes: int) -> IntArray
         here = code[block] >= 0
         np.add.at(fingerprint, code[block][here], marks(data.metric[block], time)[here])
     present = np.flatnonzero(columns.counted(code, codes, code >= 0))
-    return np.asarray(present[np.argsort(_mix(fingerprint[present]), kind="stable")])
+    return np.asarray(present[np.argsort(columns.mixed(fingerprint[present]), kind="stable")])

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from isuit.domain import FloatArray
+from isuit.domain import Z95, FloatArray
 
 from ..likelihood.latent import LatentFit
 
-_Z95 = 1.959963984540054
 _FINE = 501
 
 
@@ -35,7 +34,7 @@ def least_difficulty(fit: LatentFit, site: int = -1) -> Minimum:
     if best in (0, _FINE - 1) or fit.space.spline.degree < 2:
         return Minimum(None, None, None)
     slope = fit.slope_band(metric, site)
-    flat = np.abs(slope.value) <= _Z95 * slope.se
+    flat = np.abs(slope.value) <= Z95 * slope.se
     below = np.flatnonzero(~flat[: best + 1] & (slope.value[: best + 1] < 0))
     above = np.flatnonzero(~flat[best:] & (slope.value[best:] > 0))
     if not below.size or not above.size:

@@ -23,8 +23,7 @@ from ..likelihood.latent import LatentFit
 from ..likelihood.single_curve import SingleCurve
 from ..model.basis import Spline
 from ..model.curves import CurveSpace
-from . import forecasts as scores
-from . import heldout
+from . import forecasts, heldout
 
 LEAST_SITES = 5
 RIDER_RULE = (
@@ -86,8 +85,8 @@ def _new_riders(data: Observations, refit: Refitter) -> dict[str, Any]:
     kept_back = heldout.of_new_riders(data)
     test, fitted = data.rows(kept_back), _fitted(data, kept_back, refit, "new riders")
     site = places(test, fitted.space)
-    forecasts = scores.Forecasts.of(test, marginals(fitted.latent, test.metric, site), fitted.of_single(test, site))
-    return {"rule": RIDER_RULE} | scores.of_forecasts(forecasts)
+    predicted = forecasts.Forecasts.of(test, marginals(fitted.latent, test.metric, site), fitted.of_single(test, site))
+    return {"rule": RIDER_RULE} | forecasts.of_forecasts(predicted)
 
 
 def _new_sites(data: Observations, refit: Refitter) -> dict[str, Any]:
@@ -101,11 +100,11 @@ def _new_sites(data: Observations, refit: Refitter) -> dict[str, Any]:
     fitted = _fitted(data, kept_back, refit, "new sites")
     test, rider = data.rows(scored), (np.cumsum(known) - 1)[data.rider[scored]]
     shared = np.full(len(test), -1)
-    forecasts = scores.Forecasts.of(
+    predicted = forecasts.Forecasts.of(
         test, fitted.latent.predict(rider, test.metric, shared), fitted.of_single(test, shared)
     )
     sites = int(np.unique(data.site[scored]).size)
-    return {"rule": SITE_RULE, "sites": sites} | scores.of_forecasts(forecasts)
+    return {"rule": SITE_RULE, "sites": sites} | forecasts.of_forecasts(predicted)
 
 
 def _fitted(data: Observations, kept_back: NDArray[np.bool_], refit: Refitter, stage: str) -> Refit:

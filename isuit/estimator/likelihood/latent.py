@@ -12,13 +12,12 @@ from isuit.domain import FloatArray, IntArray
 
 from ..model.counts import Counts
 from ..model.curves import Anchor, CurveSpace, ItemCurve
+from ..model.normal import NODES, WEIGHTS
 from ..model.population import Units, population_design
 from .quadrature import MarginalLikelihood
 from .single_curve import SingleCurve
 from .solver import Problem, Progress, Solution, State, penalised, solve, split
 
-_z, _w = np.polynomial.hermite_e.hermegauss(41)
-_w = _w / _w.sum()
 _FLATTENING = 0.35
 
 
@@ -98,8 +97,8 @@ class LatentFit:
     def marginal(self, metric: FloatArray, site: int = -1) -> FloatArray:
         """The single suitability curve: skill integrated out over the population's mixture."""
         f = self.log_odds(metric, site)
-        theta = (self.units.points[:, None] + _z).ravel()
-        weight = np.tile(_w, self.units.points.size) / self.units.points.size
+        theta = (self.units.points[:, None] + NODES).ravel()
+        weight = np.tile(WEIGHTS, self.units.points.size) / self.units.points.size
         return np.asarray(expit(self.solution.discrimination * theta - f[:, None]) @ weight)
 
     def skills(self) -> tuple[FloatArray, FloatArray]:

@@ -23,7 +23,7 @@ from isuit.errors import EstimationError
 from ..model import cholesky
 from ..model.curves import Curve
 from ..model.smoothing import choose, precisions
-from . import threads
+from . import newton, threads
 from .grids import Nodes
 from .quadrature import MarginalLikelihood, Pass
 
@@ -138,7 +138,7 @@ def _solve(problem: Problem, start: State, progress: Progress | None, tolerance:
         elif held and before is not None:
             information = _learnt(problem, information, state, at, *before)
         if not held:
-            positive = _positive(information)
+            positive = newton.positive(information)
             rho = choose(positive, positive @ state.phi + at.gradient, problem.groups, state.rho)
             # Far from the maximum the choice is a guess, and a precision that leaps makes the penalty all that counts.
             rho = np.clip(rho, state.rho - _LEAP, state.rho + _LEAP)
@@ -202,7 +202,7 @@ def _direction(problem: Problem, information: FloatArray, state: State, at: Pass
     try:
         factor = cholesky.factor(curvature)
     except LinAlgError:
-        factor = cholesky.factor(_in_effects(_positive(information) + np.diag(weight), a, gamma))
+        factor = cholesky.factor(_in_effects(newton.positive(information) + np.diag(weight), a, gamma))
     move = cholesky.solve(factor, gradient)
     return move, float(np.sqrt(max(float(gradient @ move), 0.0)))
 
@@ -279,37 +279,19 @@ def _information(problem: Problem, state: State, at: Pass) -> FloatArray:
     return information
 
 
-def _positive(information: FloatArray) -> FloatArray:
-    """The information, with negative curvature turned round where there is any.
-
-    Far from the maximum the observed information can be indefinite; steps then go uphill along every direction.
-    """
-    scale = np.sqrt(np.maximum(np.diag(information), 1e-12))
-    unit = information / np.outer(scale, scale)
-    tiny = 1e-12  # directions that only a precision identifies are zero up to rounding
-    try:
-        cholesky.factor(unit + tiny * np.eye(len(unit)))
-    except LinAlgError:
-        values, vectors = np.linalg.eigh(unit)
-        unit = (vectors * np.maximum(np.abs(values), tiny)) @ vectors.T
-    return np.asarray((unit + tiny * np.eye(len(unit))) * np.outer(scale, scale))
-
-
 def _factor(problem: Problem, information: FloatArray, state: State, at: Pass) -> tuple[FloatArray, FloatArray]:
     """Cholesky factor of the penalised information, and the penalised gradient."""
     weight = precisions(state.rho, problem.groups)
     try:
         factor = cholesky.factor(information + np.diag(weight))
     except LinAlgError:
-        factor = cholesky.factor(_positive(information) + np.diag(weight))
+        factor = cholesky.factor(newton.positive(information) + np.diag(weight))
     return factor, at.gradient - weight * state.phi
 
 
 def _advance(problem: Problem, state: State, move: FloatArray, at: Pass, check: bool) -> State:
     """The Newton step; a long one is shortened until the penalised likelihood does not fall."""
-    length = 1.0
-    if state.phi[0] + move[0] < 0.2 * state.phi[0]:
-        length = 0.8 * state.phi[0] / -float(move[0])
+    length = newton.share_that_keeps_skill(float(state.phi[0]), float(move[0]))
     if not check:
         return replace(state, phi=_moved(problem, state.phi, length * move))
     before = penalised(problem, state.phi, state.rho, at.log_likelihood)

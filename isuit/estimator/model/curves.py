@@ -22,6 +22,7 @@ from isuit.domain import FloatArray, IntArray
 
 from .basis import Spline
 from .design import Design, free_groups, local_columns
+from .normal import NODES, WEIGHTS
 from .smoothing import FREE, WEAK
 
 FEW_SITES = 5  # a variance between sites needs about this many; with fewer, levels are all but free
@@ -30,9 +31,6 @@ SITE_ROUGH = 4  # rough functions of a site's deviation
 # would take the function away again, at the cost of a parameter for every site.
 TILT_OUTCOMES, ROUGH_OUTCOMES = 20, 200
 SUITABILITY_RANGE = (0.02, 0.98)
-
-_z, _w = np.polynomial.hermite_e.hermegauss(41)
-_w = _w / _w.sum()
 
 
 @dataclass(frozen=True)
@@ -60,17 +58,17 @@ class Anchor:
         values, where = np.unique(s, return_inverse=True)
         f0 = -np.log(values / (1 - values)) * np.sqrt(1 + 0.35 * a * a)
         for _ in range(50):
-            p = expit(a * _z - f0[:, None])
-            step = ((p @ _w) - values) / ((p * (1 - p)) @ _w)
+            p = expit(a * NODES - f0[:, None])
+            step = ((p @ WEIGHTS) - values) / ((p * (1 - p)) @ WEIGHTS)
             f0 += np.clip(step, -2.0, 2.0)
             if np.max(np.abs(step)) < 1e-12:
                 break
-        p = expit(a * _z - f0[:, None])
+        p = expit(a * NODES - f0[:, None])
         v = p * (1 - p)
-        mass = v @ _w
-        first = ((v * _z) @ _w) / mass
+        mass = v @ WEIGHTS
+        first = ((v * NODES) @ WEIGHTS) / mass
         # Differentiate E[sigmoid(a theta - f0(a))] = s twice.
-        second = ((v * (1 - 2 * p) * (_z - first[:, None]) ** 2) @ _w) / mass
+        second = ((v * (1 - 2 * p) * (NODES - first[:, None]) ** 2) @ WEIGHTS) / mass
         return f0[where], first[where], second[where]
 
 

@@ -1,0 +1,36 @@
+"""A cohort ready to be fitted: its outcomes counted, and the space that its curves live in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from isuit.domain import FloatArray
+
+from ..model.counts import Counts
+from ..model.curves import CurveSpace
+from ..model.design import Design
+from .single_curve import SingleCurve, fit_single_curve
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Counts and the space of curves; the single curve of the two is fitted when it is first asked for."""
+
+    counts: Counts
+    space: CurveSpace
+
+    @cached_property
+    def _design(self) -> Design:
+        return self.space.design(self.counts.item_metric, self.counts.item_site, 0.0)
+
+    @cached_property
+    def single(self) -> SingleCurve:
+        """The single curve, its smoothing chosen."""
+        return fit_single_curve(self._design, self.counts.item_trials, self.counts.item_successes)
+
+    def single_with(self, rho: FloatArray) -> SingleCurve:
+        """The single curve with the smoothing of another fit, whose first log precisions are those of its curve."""
+        own = rho[: int(self._design.groups.max(initial=-1)) + 1]
+        counts = self.counts
+        return fit_single_curve(self._design, counts.item_trials, counts.item_successes, own, self.single)
