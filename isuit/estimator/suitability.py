@@ -13,8 +13,9 @@ from isuit.errors import InputError
 
 from .likelihood.latent import LatentFit
 from .likelihood.single_curve import SingleCurve
+from .model.anchor import Anchor, JoinedAnchor
 from .model.basis import Spline
-from .model.curves import Anchor, CurveSpace
+from .model.curves import CurveSpace
 
 _BAND_POINTS = 21  # standard errors are smoother than the curve
 
@@ -73,7 +74,18 @@ def _space_json(space: CurveSpace, sites: tuple[str, ...]) -> dict[str, Any]:
         "sites": list(sites) if space.sites else [],
         "site_size": space.site_size,
         "anchor": None if anchor is None else np.stack([anchor.metric, anchor.suitability], axis=1).tolist(),
+        "anchor_spacing": None if anchor is None else anchor.spacing,
     }
+
+
+def _anchor(parameters: dict[str, Any]) -> Anchor | None:
+    """The anchor that a fit was made with; records without a spacing are of fits whose anchor was joined by lines."""
+    if parameters["anchor"] is None:
+        return None
+    metric, suitability = np.array(parameters["anchor"]).T
+    if "anchor_spacing" not in parameters:
+        return JoinedAnchor(metric, suitability)
+    return Anchor(metric, suitability, parameters["anchor_spacing"])
 
 
 def score(parameters: dict[str, Any], metric: float, site: str | None, skill: float) -> tuple[float, float, float]:
@@ -82,10 +94,7 @@ def score(parameters: dict[str, Any], metric: float, site: str | None, skill: fl
     A single curve answers for the population whatever the skill. Beyond the observed metrics the curve keeps its
     distance from the anchor, or its last value where there is none.
     """
-    anchor = None
-    if parameters["anchor"] is not None:
-        points = np.array(parameters["anchor"])
-        anchor = Anchor(points[:, 0], points[:, 1])
+    anchor = _anchor(parameters)
     lower, upper = parameters["metric_range"]
     spline = Spline(lower, upper, tuple(parameters["inner_knots"]), parameters["degree"], parameters["penalty_order"])
     sites: list[str] = parameters["sites"]

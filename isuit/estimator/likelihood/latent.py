@@ -11,8 +11,12 @@ from isuit import columns
 from isuit.domain import FloatArray, IntArray
 
 from ..model.counts import Counts
+<<<<<<< HEAD
 from ..model.curves import Anchor, CurveSpace, ItemCurve
 from ..model.normal import NODES, WEIGHTS
+=======
+from ..model.curves import CurveSpace, ItemCurve
+>>>>>>> h3
 from ..model.population import Units, population_design
 from .quadrature import MarginalLikelihood
 from .single_curve import SingleCurve
@@ -183,10 +187,3 @@ def _first_discrimination(counts: Counts, f: FloatArray | None) -> float:
 
 def penalised_log_likelihood(fit: LatentFit) -> float:
     return penalised(fit.problem, fit.solution.phi, fit.solution.rho, fit.solution.at.log_likelihood)
-
-
-def anchor_of(points: tuple[tuple[float, float], ...] | None) -> Anchor | None:
-    if points is None:
-        return None
-    metric, suitability = np.array(points, dtype=np.float64).T
-    return Anchor(metric, suitability)

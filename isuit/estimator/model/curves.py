@@ -16,10 +16,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.sparse import csr_matrix
-from scipy.special import expit
 
 from isuit.domain import FloatArray, IntArray
 
+from .anchor import Anchor
 from .basis import Spline
 from .design import Design, free_groups, local_columns
 from .normal import NODES, WEIGHTS
@@ -30,7 +30,10 @@ SITE_ROUGH = 4  # rough functions of a site's deviation
 # Outcomes per site from which a site's deviation has a tilt and bend, and from which it is rough: below, shrinkage
 # would take the function away again, at the cost of a parameter for every site.
 TILT_OUTCOMES, ROUGH_OUTCOMES = 20, 200
+<<<<<<< HEAD
 SUITABILITY_RANGE = (0.02, 0.98)
+=======
+>>>>>>> h3
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,7 @@ class Curve:
 
 
 @dataclass(frozen=True)
+<<<<<<< HEAD
 class Anchor:
     """An expert's suitability along the metric, piecewise linear."""
 
@@ -73,6 +77,8 @@ class Anchor:
 
 
 @dataclass(frozen=True)
+=======
+>>>>>>> h3
 class CurveSpace:
     """The functions that f is built from: evaluates designs at any metric and site."""
 
@@ -115,11 +121,11 @@ class CurveSpace:
         return [level] + [first] * (self._polynomials - 1) + [first + 1] * self._rough
 
     def design(self, metric: FloatArray, site: IntArray, a: float, derivative: int = 0) -> Design:
-        """The design at these metrics and sites (-1: the shared curve)."""
+        """The design at these metrics and sites (-1: the shared curve), or its first derivative along the metric."""
         smooth = self.spline.smooth_design(metric, derivative)
         dense = smooth
         if self.anchor is not None:
-            anchor = self.anchor.log_odds(metric, a)[0]
+            anchor = self.anchor.slope(metric, a) if derivative else self.anchor.log_odds(metric, a)[0]
             dense = np.column_stack([smooth[:, 0], anchor, smooth[:, 1:]])
         groups = np.array(self._shared_groups(), dtype=np.int64)
         if self.sites == 0:
