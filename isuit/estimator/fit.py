@@ -23,13 +23,8 @@ from isuit.domain import (
 from .diagnostics import forecasts, heldout, newcomers, record
 from .gate import Gate, Incidence, check, incidence
 from .likelihood import threads
-<<<<<<< HEAD
-from .likelihood.latent import LatentFit, anchor_of, fit_latent
+from .likelihood.latent import LatentFit, fit_latent
 from .likelihood.prepared import Prepared
-=======
-from .likelihood.latent import LatentFit, fit_latent, penalised_log_likelihood
-from .likelihood.single_curve import SingleCurve, fit_single_curve
->>>>>>> h3
 from .likelihood.solver import Progress
 from .model.anchor import anchor_of
 from .model.basis import Spline, spline_for
@@ -67,29 +62,7 @@ def fit(data: Observations, config: FitConfig | None = None, progress: Progress 
     if not found.promotion:
         return _single_estimate(found)
     refit = partial(_refit, data, config, latent.space.spline, latent, progress, present_only=True)
-<<<<<<< HEAD
     return _latent_estimate(replace(found, newcomers=newcomers.newcomers(data, refit)), latent)
-=======
-    others = newcomers.newcomers(data, refit)
-    return _latent_estimate(data, config, gate, graph, promotion, predicted, others, prepared, single, latent)
-
-
-def _prepare(
-    data: Observations,
-    config: FitConfig,
-    spline: Spline,
-    space: CurveSpace | None = None,
-    chosen: NDArray[np.bool_] | None = None,
-) -> _Prepared:
-    sites = len(data.sites) if len(data.sites) > 1 else 0
-    site = data.site if sites else None
-    counts = count(data.rider, data.metric, data.outcome, spline, len(data.riders), site, chosen=chosen)
-    if space is None:
-        outcomes = len(data) if chosen is None else int(np.count_nonzero(chosen))
-        space = CurveSpace.for_outcomes(outcomes, spline, sites, anchor_of(config.anchor, spline))
-        space = replace(space, origin=largest_clientele(counts, sites) if sites else None)
-    return _Prepared(counts, space)
->>>>>>> h3
 
 
 @dataclass(frozen=True)
@@ -127,7 +100,7 @@ def _prepare(
     counts = count(data.rider, data.metric, data.outcome, spline, len(data.riders), site, chosen=chosen)
     if space is None:
         outcomes = len(data) if chosen is None else int(np.count_nonzero(chosen))
-        space = CurveSpace.for_outcomes(outcomes, spline, sites, anchor_of(config.anchor))
+        space = CurveSpace.for_outcomes(outcomes, spline, sites, anchor_of(config.anchor, spline))
         space = replace(space, origin=largest_clientele(counts, sites) if sites else None)
     return Prepared(counts, space)
 

@@ -30,12 +30,10 @@ def single_parameters(space: CurveSpace, sites: tuple[str, ...], single: SingleC
     bands = {}
     for code, name in _curves(space, sites):
         design = space.design(metric, np.full(metric.size, code), 0.0)
-        columns = design.dense if design.local is None else np.hstack([design.dense, design.local.toarray()])
-        se = np.sqrt(np.einsum("xm,mn,xn->x", columns, single.covariance, columns))
-        bands[name] = {"se": se.tolist()}
+        bands[name] = {"se": single.log_odds_se(design, code if space.places else -1).tolist()}
     return _space_json(space, sites) | {
         "kind": "single-curve",
-        "coefficients": single.coefficients.tolist(),
+        "coefficients": np.concatenate([single.shared, single.own.ravel()]).tolist(),
         "bands": bands,
     }
 
@@ -52,7 +50,7 @@ def latent_parameters(
     return _space_json(space, sites) | {
         "kind": "latent",
         "raw_discrimination": latent.solution.discrimination,
-        "coefficients": latent.solution.phi[1 : 1 + latent.problem.curve_size].tolist(),
+        "coefficients": latent.coefficients.tolist(),
         "population": {"mean": latent.units.mean, "sd": latent.units.sd},
         "discrimination_se": latent.discrimination_se,
         "bands": bands,
@@ -105,7 +103,8 @@ def score(parameters: dict[str, Any], metric: float, site: str | None, skill: fl
     code = sites.index(name) if name else -1
     latent = parameters["kind"] == "latent"
     a = parameters["raw_discrimination"] if latent else 0.0
-    f = float(space.design(np.array([metric]), np.array([code]), a).apply(np.array(parameters["coefficients"]))[0])
+    design = space.design(np.array([metric]), np.array([code]), a)
+    f = float(design.apply(*space.split(np.array(parameters["coefficients"])))[0])
     band = parameters["bands"][name]
     at = min(max(metric, spline.lower), spline.upper)
     se = _interpolate(spline, band["se"], at)

@@ -12,21 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isuit.domain import FitConfig, FloatArray
-<<<<<<< HEAD
 from isuit.estimator import weighted_fit
 from isuit.estimator.weighted_fit import Band, WeightedFit, WeightedOutcomes, fit_weighted
-=======
-from isuit.errors import EstimationError
-from isuit.estimator.fit import PROMOTION_LEVEL
-from isuit.estimator.gate import check, incidence
-from isuit.estimator.likelihood import threads
-from isuit.estimator.likelihood.latent import Band, LatentFit, fit_latent, penalised_log_likelihood
-from isuit.estimator.likelihood.single_curve import SingleCurve, fit_single_curve
-from isuit.estimator.model.anchor import anchor_of
-from isuit.estimator.model.basis import spline_for
-from isuit.estimator.model.counts import Counts, count
-from isuit.estimator.model.curves import CurveSpace
->>>>>>> h3
 from isuit.release.policy import Policy
 from isuit.release.screening import Placed, weights
 
@@ -49,7 +36,6 @@ class CellCurves:
 
 def fit_cells(placed: Placed, policy: Policy, config: FitConfig) -> CellCurves:
     """Fit the curves of all cells together; raises `Unfit` where the estimator's gates do not pass."""
-<<<<<<< HEAD
     outcomes = placed.outcomes
     given = WeightedOutcomes(
         rider=outcomes.rider,
@@ -60,26 +46,6 @@ def fit_cells(placed: Placed, policy: Policy, config: FitConfig) -> CellCurves:
         outcome=outcomes.outcome,
         weight=weights(placed, policy),
         metric_range=(placed.bins.lower, placed.bins.upper),
-=======
-    outcomes, cells = placed.outcomes, len(placed.cells)
-    if outcomes.outcome.min() == outcomes.outcome.max():
-        raise Unfit("all outcomes are equal, so nothing tells riders apart")
-    graph = incidence(outcomes.rider, outcomes.metric, len(outcomes.riders), config.gate_bins)
-    gate = check(graph, config)
-    if not gate.report:
-        raise Unfit(*gate.report.shortfalls)
-    # The ends of the bins are in the spline's range, so that it does not end at any rider's own extreme.
-    spline = spline_for(np.concatenate([outcomes.metric, [placed.bins.lower, placed.bins.upper]]))
-    space = CurveSpace(spline, cells if cells > 1 else 0, anchor_of(config.anchor, spline))
-    counts = count(
-        outcomes.rider,
-        outcomes.metric,
-        outcomes.outcome,
-        spline,
-        len(outcomes.riders),
-        placed.cell if cells > 1 else None,
-        weights(placed, policy),
->>>>>>> h3
     )
     return CellCurves(placed, fit_weighted(given, config))
 

@@ -5,12 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Decimal
 
-<<<<<<< HEAD
-=======
-import numpy as np
-
-from isuit.estimator.model.anchor import Anchor
->>>>>>> h3
 from isuit.release.bins import Bins
 from isuit.release.cell_curves import CellCurves
 from isuit.release.cells import centre

@@ -320,6 +320,8 @@ def information(begin, end, counts, curve, design, places, a, prior_mean, window
         pair = places.pairs_of_rider[rider]
         for u in range(u0, places.visits[rider + 1]):
             place, base, share = places.place[u], size + 1 + (u - u0) * width, places.share[u]
+            if place < 0:
+                continue
             for k in range(width):
                 for j in range(size):
                     sums.across[place, k, j] += taken[base + k, j]
@@ -372,6 +374,8 @@ def skill_variance(
             for k in range(score.shape[0]):
                 with_skill[k] += x * score[k, q]
         u0, u1 = places.visits[rider], places.visits[rider + 1]
+        if own.shape[0] == 0:
+            u1 = u0
         by_place = np.empty((u1 - u0, width + 1))
         by_border = np.zeros(border)
         for k in range(size):

@@ -12,14 +12,11 @@ from scipy.special import expit
 from isuit.domain import FloatArray
 
 from .basis import Spline
+from .normal import NODES, WEIGHTS
 
 SUITABILITY_RANGE = (0.02, 0.98)
 _DEGREE = 3  # of the anchor's spline
 _KNOTS = 10  # intervals of the anchor's spline that fit into the data's range: half as many as the curve's own
-
-_z, _w = np.polynomial.hermite_e.hermegauss(41)
-_w = _w / _w.sum()
-
 
 @dataclass(frozen=True)
 class Anchor:
@@ -58,21 +55,21 @@ class Anchor:
         """f0, and its first and second derivative with respect to a, at each metric."""
         values, where = np.unique(self.suitability_at(metric), return_inverse=True)
         f0 = _population_log_odds(values, a)
-        p = expit(a * _z - f0[:, None])
+        p = expit(a * NODES - f0[:, None])
         v = p * (1 - p)
-        mass = v @ _w
-        first = ((v * _z) @ _w) / mass
+        mass = v @ WEIGHTS
+        first = ((v * NODES) @ WEIGHTS) / mass
         # Differentiate E[sigmoid(a theta - f0(a))] = s twice.
-        second = ((v * (1 - 2 * p) * (_z - first[:, None]) ** 2) @ _w) / mass
+        second = ((v * (1 - 2 * p) * (NODES - first[:, None]) ** 2) @ WEIGHTS) / mass
         return f0[where], first[where], second[where]
 
     def slope(self, metric: FloatArray, a: float) -> FloatArray:
         """The derivative of f0 along the metric."""
         s = self.suitability_at(metric)
-        p = expit(a * _z - _population_log_odds(s, a)[:, None])
+        p = expit(a * NODES - _population_log_odds(s, a)[:, None])
         inside = (metric >= self.metric[0]) & (metric <= self.metric[-1])
         along = np.where(inside, self._expert.derivative()(np.where(inside, metric, self.metric[0])), 0.0)
-        return np.asarray(-along * s * (1 - s) / ((p * (1 - p)) @ _w))
+        return np.asarray(-along * s * (1 - s) / ((p * (1 - p)) @ WEIGHTS))
 
 
 @dataclass(frozen=True)
@@ -95,8 +92,8 @@ def _population_log_odds(suitability: FloatArray, a: float) -> FloatArray:
     """f0 with E[sigmoid(a theta - f0)] = suitability."""
     f0 = -np.log(suitability / (1 - suitability)) * np.sqrt(1 + 0.35 * a * a)
     for _ in range(50):
-        p = expit(a * _z - f0[:, None])
-        step = ((p @ _w) - suitability) / ((p * (1 - p)) @ _w)
+        p = expit(a * NODES - f0[:, None])
+        step = ((p @ WEIGHTS) - suitability) / ((p * (1 - p)) @ WEIGHTS)
         f0 += np.clip(step, -2.0, 2.0)
         if np.max(np.abs(step)) < 1e-12:
             break

@@ -174,7 +174,13 @@ class Factor:
 
     def inverse(self) -> FloatArray:
         """The whole inverse: of small matrices only."""
-        return self.solve(np.eye(self.shape.size))
+        n, whole = self.shape.border, np.empty((self.shape.size,) * 2)
+        slope = self.slope.reshape(-1, n)
+        whole[:n, :n] = self.border
+        whole[n:, :n] = -slope @ self.border
+        whole[:n, n:] = whole[n:, :n].T
+        whole[n:, n:] = self.own.whole() - whole[n:, :n] @ slope.T
+        return whole
 
 
 class _OwnPart(ABC):
@@ -205,6 +211,12 @@ class _OwnPart(ABC):
     def quick_blocks(self) -> FloatArray:
         """Diagonal blocks of the inverse, or what is near them and had at once."""
         return self.blocks
+
+    def whole(self) -> FloatArray:
+        """The inverse as a plain matrix: of a small own part only."""
+        places, width = self.matrix.own.shape[:2]
+        unit = np.eye(places * width).reshape(places, width, places * width)
+        return self.solve(unit, None, 1e-9).reshape(places * width, places * width)
 
     @property
     @abstractmethod
@@ -256,6 +268,10 @@ class Dense(_OwnPart):
     def _inverse(self) -> FloatArray:
         places, width = self.matrix.own.shape[:2]
         return cholesky.inverse(self._lower).reshape(places, width, places, width)
+
+    def whole(self) -> FloatArray:
+        size = self.matrix.shape.places * self.matrix.shape.width
+        return self._inverse.reshape(size, size)
 
     @property
     def blocks(self) -> FloatArray:
