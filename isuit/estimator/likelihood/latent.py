@@ -18,7 +18,7 @@ from ..model.population import Units, population_of
 from ..model.smoothing import FIXED, precisions
 from .quadrature import MarginalLikelihood, Parameters, fixed_parameters
 from .single_curve import SingleCurve
-from .solver import Problem, Progress, Solution, State, _aligned, penalised, solve
+from .solver import Problem, Progress, Solution, State, aligned, penalised, solve
 
 _FLATTENING = 0.35
 
@@ -213,7 +213,7 @@ def fit_latent(
         begin = State(
             near.solution.phi,
             near.solution.rho,
-            information=None if information is None else _aligned(information.scaled(share), problem),
+            information=None if information is None else aligned(information.scaled(share), problem),
         )
     solution = solve(problem, begin, progress, certainty=near is None)
     p = problem.parameters(solution.phi)

@@ -272,8 +272,11 @@ class MarginalLikelihood:
         to_shared[1:, 1:] = curve.design.shared
         entries, at = self.entries, posterior.at
         windows, table = posterior.windows.copy(), Table.of(posterior.windows, entries.item.size, posterior.a, at)
-        own = np.ascontiguousarray(factor.own.blocks) if factor.shape.places else np.zeros((0, 0, 0))
-        pairs = np.ascontiguousarray(factor.own.pairs) if factor.shape.places else np.zeros((0, 0, 0))
+        own, pairs = np.zeros((0, 0, 0)), np.zeros((0, 0, 0))
+        if factor.shape.places:
+            own, pairs = factor.own.blocks.copy(), np.ascontiguousarray(factor.own.pairs)
+            fixed = fixed_parameters(self.population, curve.design.places, factor.shape.width)
+            own[np.arange(len(own))[:, None], np.arange(factor.shape.width), np.arange(factor.shape.width)] *= ~fixed
         slope = np.ascontiguousarray(factor.slope)
 
         def of_lane(lane: tuple[int, int]) -> None:

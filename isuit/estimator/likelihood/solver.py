@@ -21,7 +21,7 @@ from isuit.errors import EstimationError
 
 from ..model.arrow import Arrow, Factor, Shape
 from ..model.curves import Curve, ItemCurve
-from ..model.smoothing import choose, precisions
+from ..model.smoothing import choose, precisions, tiny
 from . import newton, threads
 from .quadrature import MarginalLikelihood, Parameters, Pass
 
@@ -148,7 +148,8 @@ def solve(
 def _thinned(problem: Problem, start: State) -> State:
     """The start that a fit of every eighth rider gives, where there are riders enough."""
     riders = problem.likelihood.counts.riders
-    if riders < max(_FEW_RIDERS, _THINNING * start.phi.size):
+    # Places' own parameters hang on their own riders: an eighth of them is no start, and costs as much as a step.
+    if riders < max(_FEW_RIDERS, _THINNING * start.phi.size) or problem.shape.places:
         return start
     thin = problem.of_riders(slice(None, None, _THINNING))
     part = solve(thin, replace(start, windows=None), tolerance=_CLOSE, certainty=False)
@@ -156,10 +157,10 @@ def _thinned(problem: Problem, start: State) -> State:
         return start
     # Good enough for the first steps, which only have to come near.
     share = riders / thin.likelihood.counts.riders
-    return replace(start, phi=part.phi, rho=part.rho, information=_aligned(part.information.scaled(share), problem))
+    return replace(start, phi=part.phi, rho=part.rho, information=part.information.scaled(share))
 
 
-def _aligned(information: Arrow, problem: Problem) -> Arrow:
+def aligned(information: Arrow, problem: Problem) -> Arrow:
     """The information of some of the riders, for a problem whose places may have other pairs."""
     population = problem.likelihood.population
     if np.array_equal(information.first, population.first) and np.array_equal(information.second, population.second):
@@ -210,14 +211,20 @@ class _Climb:
         """New precisions by marginal likelihood, until they stand."""
         if self._held:
             return
-        information = self._positive()
-        b = information.times(self.phi) + self._at.gradient
-        rho = choose(information, b, self._problem.groups, self.rho, self._factor)
+        assert self._information is not None
+        try:
+            rho = self._chosen(self._information)
+        except LinAlgError:
+            rho = self._chosen(self._fallback())
         # Far from the maximum the choice is a guess, and a precision that leaps makes the penalty all that counts.
         rho = np.clip(rho, self.rho - _LEAP, self.rho + _LEAP)
         self._choices += 1
         self._same = float(np.max(np.abs(rho - self.rho), initial=0.0)) <= _SETTLED
         self.rho = rho
+
+    def _chosen(self, information: Arrow) -> FloatArray:
+        b = information.times(self.phi) + self._at.gradient
+        return choose(information, b, self._problem.groups, self.rho, self._factor)
 
     def find_direction(self) -> None:
         """Newton's move, and the length of the gradient in standard errors."""
@@ -259,7 +266,7 @@ class _Climb:
         self._before = self.phi, self._gradient
         here = self.phi
         length = newton.share_that_keeps_skill(float(here[0]), float(self._move[0]))
-        self.phi = self._after(length)
+        self.phi = self._after(here, length)
         if self.norm > _LONG_STEP:
             before = penalised(self._problem, here, self.rho, self._at.log_likelihood)
             for _ in range(12):
@@ -267,20 +274,20 @@ class _Climb:
                 if penalised(self._problem, self.phi, self.rho, there) >= before:
                     break
                 length /= 2
-                self.phi = self._after(length)
+                self.phi = self._after(here, length)
         late = self._certainty and self._own is None and self.norm < _CLOSE
         # The population's part of the information goes with the discrimination.
         turned = self._problem.regression(here).any() and abs(self.phi[0] / here[0] - 1) > 0.1
         if self.norm > _LONG_STEP or late or turned:
             self._information = None
 
-    def _after(self, length: float) -> FloatArray:
+    def _after(self, here: FloatArray, length: float) -> FloatArray:
         """The parameters after a share of the move.
 
         Steps are straight in a, the curve, and the effects b = a gamma that riders' regressors have on the log odds. In
         (a, gamma) itself the likelihood has a bent ridge along constant effects when a is small, and steps would creep.
         """
-        here, move = self.phi, self._move
+        move = self._move
         gamma, along = self._problem.regression(here), self._problem.regression(move)
         a, there = float(here[0]), float(here[0] + length * move[0])
         effects = a * gamma + length * (a * along + gamma * float(move[0]))
@@ -322,21 +329,12 @@ class _Climb:
 
     # The curvature
 
-    def _positive(self) -> Arrow:
-        """The information; far from the maximum, where it can be indefinite, that of known skills."""
-        assert self._information is not None
-        weight = precisions(self.rho, self._problem.groups)
-        try:
-            Factor(self._information.plus(weight + _tiny(self._information)), self._factor, 1e-3)
-        except LinAlgError:
-            return self._fallback()
-        return self._information
-
     def _fallback(self) -> Arrow:
+        """The information if skills were known: far from the maximum that of the data can be indefinite."""
         if self._complete is None:
             self._complete = evaluate(self._problem, self.phi, self._windows, True)[0].complete
         assert self._complete is not None
-        return self._complete.plus(_tiny(self._complete))
+        return self._complete.plus(tiny(self._complete))
 
     def _factored(self, weight: FloatArray, gradient: FloatArray) -> Factor:
         assert self._information is not None
@@ -371,11 +369,6 @@ class _Climb:
         for (step, change), share in zip(self._learnt, reversed(used), strict=True):
             move += (share - float(change @ move) / float(step @ change)) * step
         return move
-
-
-def _tiny(matrix: Arrow) -> FloatArray:
-    """Directions that only a precision identifies are zero up to rounding."""
-    return 1e-12 * np.maximum(matrix.diagonal(), 1e-12)
 
 
 def _bent(problem: Problem, information: Arrow, phi: FloatArray, gradient: FloatArray) -> Arrow:

@@ -12,6 +12,8 @@ from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 
 from isuit.domain import FloatArray
 
+_BLOCK = 128  # rows that are mirrored at a time
+
 
 def factor(matrix: FloatArray) -> FloatArray:
     """The lower factor of a symmetric positive definite matrix; what is above the diagonal is of no meaning."""
@@ -29,5 +31,10 @@ def solve(lower: FloatArray, right: FloatArray) -> FloatArray:
 
 def inverse(lower: FloatArray) -> FloatArray:
     """The inverse of the matrix that was factored."""
-    half, _ = dpotri(lower, lower=1)
-    return np.asarray(np.tril(half) + np.tril(half, -1).T)
+    whole, _ = dpotri(lower, lower=1)
+    for start in range(0, len(whole), _BLOCK):
+        end = start + _BLOCK
+        square = whole[start:end, start:end]
+        square[:] = np.tril(square) + np.tril(square, -1).T
+        whole[start:end, end:] = whole[end:, start:end].T
+    return np.asarray(whole)

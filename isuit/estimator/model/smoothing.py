@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from isuit.domain import FloatArray, IntArray
 
@@ -63,6 +64,11 @@ def choose(
     return _rounded(rho)
 
 
+def tiny(matrix: Arrow) -> FloatArray:
+    """Next to nothing: directions that only a precision identifies are zero up to rounding, and may seem negative."""
+    return 1e-12 * np.maximum(matrix.diagonal(), 1e-12)
+
+
 def _rounded(rho: FloatArray) -> FloatArray:
     return np.asarray(np.round(rho / STEP) * STEP)
 
@@ -75,10 +81,11 @@ class _Local:
     gradient: FloatArray
     hessian: FloatArray
     schall: FloatArray  # the step of Fellner and Schall, uphill wherever it starts
+    shrunk: NDArray[np.bool_]  # groups of which the data see next to nothing
 
 
 def _value(information: Arrow, b: FloatArray, groups: IntArray, rho: FloatArray, near: Factor | None) -> _Local:
-    weight = precisions(rho, groups)
+    weight = precisions(rho, groups) + tiny(information)
     factor = Factor(information.plus(weight), near, 1e-5)
     x = factor.solve(b, 1e-6)
     count, penalised = rho.size, groups >= 0
@@ -97,7 +104,7 @@ def _value(information: Arrow, b: FloatArray, groups: IntArray, rho: FloatArray,
     schall = np.log(left / np.maximum(square, 1e-300))
     logarithm = factor.log_determinant or 0.0
     value = 0.5 * float(b @ x) - 0.5 * logarithm + 0.5 * float(size @ rho)
-    return _Local(value, 0.5 * (size - trace - square), hessian, schall)
+    return _Local(value, 0.5 * (size - trace - square), hessian, schall, left < 0.05 * size)
 
 
 def _squares(factor: Factor, member: FloatArray) -> FloatArray:
@@ -120,7 +127,9 @@ def _step(at: _Local, rho: FloatArray) -> FloatArray:
     if free.size:
         block = -at.hessian[np.ix_(free, free)]
         concave = np.linalg.eigvalsh(block)[0] > 0
-        step[free] = np.linalg.solve(block, at.gradient[free]) if concave else at.schall[free]
+        # By Schall's step a group that is all but zero comes back in steps of less than one, however far it has to go.
+        schall = np.where(at.shrunk & (at.schall < 0), _LONGEST * at.schall, at.schall)
+        step[free] = np.linalg.solve(block, at.gradient[free]) if concave else schall[free]
         # Where a group shrinks away V levels off like -exp(-rho), and Newton's step is one however far the end is.
         step[(at.gradient > 0) & (at.gradient < 0.05) & (step > 0)] *= _LONGEST
     return np.clip(step, -_LONGEST, _LONGEST)
