@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from scipy.special import expit
 
-from isuit.domain import Estimate, FitConfig, Observations
+from isuit.domain import Z95, Estimate, FitConfig, Observations
 from isuit.estimator import fit
 
 GAP = 1.2  # of difficulty between the sites, and of mean skill between their clienteles
@@ -71,7 +71,7 @@ def picture(path: Path) -> None:
             curve = next(c for c in estimate.curves if c.site == name)
             assert curve.difficulty is not None
             assert curve.difficulty_se is not None
-            half = 1.96 * curve.difficulty_se
+            half = Z95 * curve.difficulty_se
             right.fill_between(curve.metric, curve.difficulty - half, curve.difficulty + half, color=colours[name],
                                alpha=0.2, linewidth=0)  # fmt: skip
             right.plot(curve.metric, curve.difficulty, color=colours[name], label=f"{name} site, recovered")

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from isuit.domain import Estimate, Exposure, FitConfig
+from isuit.domain import Z95, Estimate, Exposure, FitConfig
 from isuit.estimator import fit
 from isuit.ingest import read_cohort
 
@@ -134,7 +134,7 @@ def draw(found: dict[Exposure, Estimate], path: Path) -> None:
             label = f"{curve.site}, {exposure}"
             if curve.difficulty is not None and curve.difficulty_se is not None:
                 difficulty.plot(curve.metric, curve.difficulty, style, color=colour, label=label)
-                low, high = (curve.difficulty + sign * 1.96 * curve.difficulty_se for sign in (-1, 1))
+                low, high = (curve.difficulty + sign * Z95 * curve.difficulty_se for sign in (-1, 1))
                 difficulty.fill_between(curve.metric, low, high, color=colour, alpha=0.15, linewidth=0)
             suitability.plot(curve.metric, curve.suitability, style, color=colour, label=label)
         groups = estimate.diagnostics["calibration"]

@@ -192,6 +192,7 @@ def show(
     json: Json = False,
 ) -> None:
     """Show one fit: its record, what it says about itself, its curves with bands, a picture."""
+    from isuit.domain import Z95
     from isuit.service.history import curve_table
     from isuit.service.history import show as detail
 
@@ -222,7 +223,7 @@ def show(
     print_diagnostics(shown)
     _print_sketch(shown.curves)
     for point in shown.curves:
-        band = "" if point.difficulty_se is None else f"± {1.96 * point.difficulty_se:.2f}"
+        band = "" if point.difficulty_se is None else f"± {Z95 * point.difficulty_se:.2f}"
         level = "-" if point.difficulty is None else f"{point.difficulty:+.2f}"
         print(f"{point.site or 'all':<20} {point.metric:10.4g} {level:>7} {band:<8} {point.suitability:6.3f}")
 
@@ -306,6 +307,7 @@ def trajectory(
     json: Json = False,
 ) -> None:
     """A rider's skill over successive cohorts, linked to one scale, with drift flagged."""
+    from isuit.domain import Z95
     from isuit.service.trajectory import trajectory as followed
 
     found = followed(store, rider, wait)
@@ -316,10 +318,10 @@ def trajectory(
         span = (
             f"{point.observed_from:%Y-%m-%d} to {point.observed_until:%Y-%m-%d}" if point.observed_from else "no times"
         )
-        linked = "-" if point.linked_mean is None else f"{point.linked_mean:+.2f} ± {1.96 * (point.linked_sd or 0):.2f}"
+        linked = "-" if point.linked_mean is None else f"{point.linked_mean:+.2f} ± {Z95 * (point.linked_sd or 0):.2f}"
         print(
             f"{point.activity}, {point.dimension}  {span}  "
-            f"skill {point.skill_mean:+.2f} ± {1.96 * point.skill_sd:.2f}  "
+            f"skill {point.skill_mean:+.2f} ± {Z95 * point.skill_sd:.2f}  "
             f"linked {linked}{'  DRIFT' if point.drift else ''}{'' if point.usable else '  (too few outcomes to use)'}"
         )
         if point.note:

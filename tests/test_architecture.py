@@ -45,3 +45,17 @@ def test_the_estimator_is_numpy_and_scipy_only() -> None:
             elif isinstance(node, ast.ImportFrom) and node.module:
                 names = [node.module.split(".")[0]]
             assert not banned & set(names), f"{path.name} imports {banned & set(names)}"
+
+
+def test_a_release_knows_one_module_of_the_estimator() -> None:
+    """What a release asks of estimation is an interface; how a fit is made is none of its business."""
+    found = set()
+    for path in (ROOT / "isuit" / "release").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module == "isuit.estimator":
+                found.update(f"isuit.estimator.{alias.name}" for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("isuit.estimator."):
+                found.add(node.module or "")
+            elif isinstance(node, ast.Import):
+                found.update(alias.name for alias in node.names if alias.name.startswith("isuit.estimator"))
+    assert found == {"isuit.estimator.weighted_fit"}

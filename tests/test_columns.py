@@ -134,3 +134,12 @@ def test_a_fall_is_seen_wherever_it_is(place: int, monkeypatch: pytest.MonkeyPat
 def test_plain_slices() -> None:
     assert list(slices(7, 3)) == [slice(0, 3), slice(3, 6), slice(6, 7)]
     assert list(slices(0, 3)) == []
+
+
+def test_mixed_numbers_are_those_of_splitmix64() -> None:
+    """The published outputs of the generator for the seed 1234567: each is its finaliser of the next state."""
+    step = 0x9E3779B97F4A7C15
+    states = np.array([(1234567 + turn * step) % 2**64 for turn in range(5)], dtype=np.uint64)
+    assert columns.mixed(states).tolist() == [
+        6457827717110365317, 3203168211198807973, 9817491932198370423, 4593380528125082431, 16408922859458223821,
+    ]  # fmt: skip

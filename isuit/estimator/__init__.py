@@ -1,10 +1,20 @@
-"""Marginal maximum likelihood for skill and difficulty. Numpy and scipy only: no store, no clock, no printing.
+"""Marginal maximum likelihood for skill and difficulty: arrays in, estimates out. No store, no clock, no printing.
 
     estimate = fit(observations, FitConfig())
 
-`fit.py` tells the order of the steps; `quadrature.py` is the likelihood, on the grids of `grids.py` and with the
-information of `information.py`; `solver.py` is its maximisation, `curves.py` and `population.py` the two sides of the
-model, `latent.py` what follows from a solution, `diagnostics.py` what a fit says about itself.
+The rooms, each of which uses only those before it:
+
+    model/        what is assumed: splines, curves by site, the population of skills, outcomes as counts
+    likelihood/   how likely outcomes are under it, its maximum, and what follows from a maximum
+    diagnostics/  what a fit says about itself: held-out scores, exposure, tests of its assumptions
+
+and at the top what others call:
+
+    fit           one cohort from outcomes to estimate; it tells the order of the steps
+    weighted_fit  weighted outcomes by site, and what one rider changes: for a release
+    linking       two fits on one scale: for a trajectory
+    suitability   scoring from the parameters that a fit records
+    gate, promotion, validity   what must hold before a latent fit stands for a cohort
 """
 
 from isuit.estimator.fit import ESTIMATOR_VERSION, fit, predict_held_out

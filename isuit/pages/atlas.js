@@ -55,8 +55,8 @@ function difficultyTraces() {
   const rows = estimated(cell);
   const lines = [{
     x: rows.map((row) => row.metric), y: rows.map((row) => row.difficulty), mode: "lines+markers", name: "difficulty", line: { color: COLOURS[0], shape: "linear" }, marker: { size: 8 },
-    error_y: { type: "data", array: rows.map((row) => 1.96 * (row.difficulty_se || 0)), color: COLOURS[0] + "90", thickness: 1.5 },
-    customdata: rows.map((row) => [row.metric_lower, row.metric_upper, row.difficulty_se === null ? "?" : (1.96 * row.difficulty_se).toFixed(1), row.contributors]),
+    error_y: { type: "data", array: rows.map((row) => Z95 * (row.difficulty_se || 0)), color: COLOURS[0] + "90", thickness: 1.5 },
+    customdata: rows.map((row) => [row.metric_lower, row.metric_upper, row.difficulty_se === null ? "?" : (Z95 * row.difficulty_se).toFixed(1), row.contributors]),
     hovertemplate: "%{customdata[0]} to %{customdata[1]}: %{y} ± %{customdata[2]}<br>%{customdata[3]} riders<extra></extra>",
   }];
   const expert = rowsOf(cell).filter((row) => row.expert_difficulty !== null);

@@ -14,10 +14,10 @@ const known = (curve) => curve.difficulty !== null;
 
 function difficultyTraces() {
   return chosen().filter(known).flatMap((curve) => [
-    band(curve.metric, curve.difficulty.map((d, i) => d - 1.96 * curve.se[i]), curve.difficulty.map((d, i) => d + 1.96 * curve.se[i]), curve.colour),
+    band(curve.metric, curve.difficulty.map((d, i) => d - Z95 * curve.se[i]), curve.difficulty.map((d, i) => d + Z95 * curve.se[i]), curve.colour),
     {
       x: curve.metric, y: curve.difficulty, mode: "lines", name: plain(curve.label), line: { color: curve.colour, width: curve.site === null ? 3 : 2 },
-      customdata: curve.se.map((se) => 1.96 * se),
+      customdata: curve.se.map((se) => Z95 * se),
       hovertemplate: `%{x:.4g}: difficulty %{y:.2f} ± %{customdata:.2f}<extra>${plain(curve.label)}</extra>`,
     },
   ]);

@@ -2,6 +2,7 @@
 const data = JSON.parse(document.getElementById("data").textContent);
 const main = document.getElementById("page");
 const COLOURS = ["#7a5195", "#1b6ca8", "#3a9679", "#d1622b", "#b8860b", "#c2406b", "#4f6d7a", "#6b8e23", "#8c564b", "#17becf"];
+const Z95 = 1.959963984540054; // as isuit.domain has it
 const LEVELS = [[-1, "beginner"], [0, "intermediate"], [1, "expert"]];
 
 const sigmoid = (x) => 1 / (1 + Math.exp(-x));
