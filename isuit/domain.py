@@ -1,11 +1,12 @@
 """The things isuit speaks of, as frozen values: outcomes, configurations, estimates.
 
-Nothing here computes or stores. `Observations` is what an estimator reads, `FitConfig` what a caller asks for,
+Nothing here estimates or stores. `Observations` is what an estimator reads, `FitConfig` what a caller asks for,
 `Estimate` what comes back; the store writes an `Estimate` down and an auditor gets the same one again.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from datetime import date
@@ -155,6 +156,18 @@ class Skills:
     outcomes: IntArray
     bins: IntArray
     usable: NDArray[np.bool_]
+
+
+def discrimination_interval(discrimination: float | None, se: float | None) -> tuple[float, float] | None:
+    """The 95 % interval of a discrimination with this standard error; None where there is none.
+
+    On the logarithm: a discrimination is positive, its estimate skewed to the right, and large ones less certain.
+    Symmetric about the estimate, the interval would leave out too many truths above it.
+    """
+    if discrimination is None or se is None:
+        return None
+    factor = math.exp(Z95 * se / discrimination)
+    return discrimination / factor, discrimination * factor
 
 
 @dataclass(frozen=True)

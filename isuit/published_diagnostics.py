@@ -160,7 +160,7 @@ class PartsOfBoth(Published):
 class Scores(Published):
     """Forecasts of outcomes that were kept back; Brier and log scores are losses, smaller is better."""
 
-    rule: str | None = Field(None, description="How someone unknown is predicted.")
+    rule: str | None = Field(None, description="What is kept back, or how someone unknown is predicted.")
     outcomes: int
     riders: int
     sites: int | None = Field(None, description="Sites kept back, for new sites.")

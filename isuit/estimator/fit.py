@@ -116,7 +116,7 @@ def _held_out(data: Observations, config: FitConfig, full: LatentFit, progress: 
     scored = forecasts.Forecasts.of(test, predicted, baseline)
     return _Predicted(
         forecasts.held_out(scored, config.split),
-        forecasts.of_forecasts(scored),
+        {"rule": heldout.RULES[config.split]} | forecasts.of_forecasts(scored),
         forecasts.calibration(predicted, scored.outcome),
     )
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from isuit.audit.log import log_head
 from isuit.audit.results import fit_id as name_of_fit
-from isuit.domain import FitConfig
+from isuit.domain import FitConfig, discrimination_interval
 from isuit.erasure.pseudonyms import guess_warning
 from isuit.erasure.suppression import OptedOut
 from isuit.errors import InputError, StoreBusy
@@ -113,6 +113,7 @@ def _summary(store: Store, fit_id: str, cohort: Cohort, recorded: bool, guesses:
         promotion=Promotion(**record.json("promotion")) if record.promotion else None,
         discrimination=record.discrimination,
         discrimination_se=record.discrimination_se,
+        discrimination_interval=discrimination_interval(record.discrimination, record.discrimination_se),
         held_out=HeldOut(**record.json("held_out")) if record.held_out else None,
         outcomes=registered.outcomes,
         riders=registered.riders,

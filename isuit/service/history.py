@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from isuit.audit.log import log_head
+from isuit.domain import discrimination_interval
 from isuit.errors import StoreError
 from isuit.published import AtlasPoint, CohortRecord, Created, CurvePoint, FitDetail, FitRecord, Status
 from isuit.service.fitting import releasable
@@ -68,6 +69,7 @@ def published(record: StoredFit) -> FitRecord:
     """A fit's record as it leaves the store."""
     values = asdict(record)
     values.update({column: record.json(column) for column in JSON_COLUMNS})
+    values["discrimination_interval"] = discrimination_interval(record.discrimination, record.discrimination_se)
     return FitRecord(**{name: values[name] for name in FitRecord.model_fields})
 
 

@@ -53,7 +53,7 @@ def _probabilities(first, last, item, trials, f, odds, a, level, start, points, 
     here = level - table.first_level
     if 0 <= here < table.widths.size:
         offset = start - table.starts[here]
-        if 0 <= offset and offset + points <= table.widths[here]:
+        if offset >= 0 and offset + points <= table.widths[here]:
             for e in range(first, last):
                 at = table.bases[here] + item[e] * table.widths[here] + offset
                 row[e - first] = at

@@ -217,9 +217,7 @@ def fit_latent(
         )
     solution = solve(problem, begin, progress, certainty=near is None)
     p = problem.parameters(solution.phi)
-    return LatentFit(
-        space, problem, solution, Units.of(problem.likelihood.population, p.regression, p.clientele)
-    )
+    return LatentFit(space, problem, solution, Units.of(problem.likelihood.population, p.regression, p.clientele))
 
 
 def _problem(counts: Counts, space: CurveSpace, correlated: bool) -> Problem:

@@ -38,6 +38,4 @@ class Prepared:
         """The single curve with the smoothing of another fit, whose first log precisions are those of its curve."""
         own = rho[: int(self._groups.max(initial=-1)) + 1]
         counts = self.counts
-        return fit_single_curve(
-            self._design, self._groups, counts.item_trials, counts.item_successes, own, self.single
-        )
+        return fit_single_curve(self._design, self._groups, counts.item_trials, counts.item_successes, own, self.single)

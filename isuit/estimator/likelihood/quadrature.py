@@ -131,9 +131,7 @@ class MarginalLikelihood:
     def work(self) -> Work:
         return Work.for_riders(int(np.diff(self.entries.entries).max(initial=1)))
 
-    def evaluate(
-        self, p: Parameters, curve: Curve, windows: IntArray | None = None, information: bool = False
-    ) -> Pass:
+    def evaluate(self, p: Parameters, curve: Curve, windows: IntArray | None = None, information: bool = False) -> Pass:
         """Log-likelihood and gradient, and the observed information when asked for.
 
         `windows` are those of a pass nearby; without them the first look finds some.
@@ -191,9 +189,7 @@ class MarginalLikelihood:
             np.zeros((self.population.first.size, width, width)),
         )
 
-    def _gradient(
-        self, curve: Curve, shape: Shape, score: float, residual: FloatArray, gap: FloatArray
-    ) -> FloatArray:
+    def _gradient(self, curve: Curve, shape: Shape, score: float, residual: FloatArray, gap: FloatArray) -> FloatArray:
         shared, own = curve.design.pull_back(-residual)
         regression, clientele = self.population.pull_back(gap)
         by_place = np.zeros((shape.places, shape.width))

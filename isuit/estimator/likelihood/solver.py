@@ -22,7 +22,7 @@ from isuit.errors import EstimationError
 from ..model.arrow import Arrow, Factor, Shape
 from ..model.curves import Curve, ItemCurve
 from ..model.smoothing import choose, precisions, tiny
-from . import newton, threads
+from . import newton
 from .quadrature import MarginalLikelihood, Parameters, Pass
 
 TOLERANCE = 1e-7  # of the gradient, in standard errors: sqrt(g' A^-1 g)
@@ -388,9 +388,7 @@ def _bent(problem: Problem, information: Arrow, phi: FloatArray, gradient: Float
     return replace(information, border=border, cross=cross)
 
 
-def evaluate(
-    problem: Problem, phi: FloatArray, windows: IntArray | None, information: bool
-) -> tuple[Pass, Curve]:
+def evaluate(problem: Problem, phi: FloatArray, windows: IntArray | None, information: bool) -> tuple[Pass, Curve]:
     p = problem.parameters(phi)
     curve = problem.curve.at(p.a, p.shared, p.own)
     return problem.likelihood.evaluate(p, curve, windows, information), curve

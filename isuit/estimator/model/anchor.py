@@ -18,6 +18,7 @@ SUITABILITY_RANGE = (0.02, 0.98)
 _DEGREE = 3  # of the anchor's spline
 _KNOTS = 10  # intervals of the anchor's spline that fit into the data's range: half as many as the curve's own
 
+
 @dataclass(frozen=True)
 class Anchor:
     """An expert's suitability along the metric, given at points and smooth between them on the scale of difficulty.

@@ -21,7 +21,6 @@ from scipy.sparse import csr_matrix
 
 from isuit.domain import FloatArray, IntArray
 
-from .basis import Spline
 from .counts import Counts
 from .curves import CurveSpace
 from .smoothing import FIXED, FREE, WEAK
