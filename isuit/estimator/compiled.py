@@ -7,7 +7,7 @@ for the compiler (some ten seconds). Where nothing may be written, every process
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numba
 
@@ -17,8 +17,12 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 def compiled(function: _F) -> _F:
     """The function as machine code; it runs without the interpreter's lock, so threads run it side by side."""
     # Sums may be taken in another order than written, but in the same one for every call.
-    options = {"nogil": True, "fastmath": {"reassoc", "contract", "arcp", "nsz"}, "error_model": "numpy"}
+    options: dict[str, Any] = {
+        "nogil": True,
+        "fastmath": {"reassoc", "contract", "arcp", "nsz"},
+        "error_model": "numpy",
+    }
     try:
-        return numba.njit(cache=True, **options)(function)  # type: ignore[no-any-return]
+        return cast(_F, numba.njit(cache=True, **options)(function))
     except RuntimeError:  # nowhere to keep it
-        return numba.njit(**options)(function)  # type: ignore[no-any-return]
+        return cast(_F, numba.njit(**options)(function))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -133,7 +134,7 @@ def lanes(entries: IntArray, most: int = LANES) -> list[tuple[int, int]]:
     count = max(1, min(most, total // LANE_ENTRIES))
     cuts = np.searchsorted(entries, np.linspace(0, total, count + 1)[1:-1])
     edges = np.unique(np.concatenate([[0], cuts, [riders]])).tolist()
-    return list(zip(edges[:-1], edges[1:], strict=True))
+    return list(pairwise(edges))
 
 
 def over(parts: Sequence[_S], task: Callable[[_S], _T]) -> list[_T]:

@@ -120,8 +120,8 @@ def _settle(rider, counts, curve, a, prior_mean, window, table, work):
         points = int(np.ceil((mu + REACH) / step_at(level))) - start + 1
     weight = work.weight
     exact = False
-    for _ in range(_MOST_LOOKS):
-        points = min(points, MOST_POINTS)
+    for look in range(_MOST_LOOKS):
+        points = max(3, min(points, MOST_POINTS))
         step = step_at(level)
         success = work.success
         if (last - first) * points > success.size:
@@ -142,6 +142,9 @@ def _settle(rider, counts, curve, a, prior_mean, window, table, work):
             weight[q] = w
             total += w
             mean += w * q
+        if not total < np.inf:  # not a number: the parameters are out of all bounds
+            window[rider, 2] = 0
+            return level, start, 0, -np.inf, mu, 1.0, where, False
         mean /= total
         for q in range(points):
             square += weight[q] * (q - mean) ** 2
@@ -152,6 +155,8 @@ def _settle(rider, counts, curve, a, prior_mean, window, table, work):
         coarse = step > 1.1 * needed and points < MOST_POINTS
         if left < EDGE and right < EDGE and not coarse:
             exact = True
+            break
+        if look == _MOST_LOOKS - 1:
             break
         # A posterior that fell between two points seems to have no width: go on in steps.
         wide = max(sd, 0.3 * step)
@@ -230,8 +235,8 @@ def _score_functions(rider, counts, curve, design, places, level, start, points,
             for q in range(points):
                 score[0, q] += n * where[at + q]
             own[:] = 0.0
-            for d in range(design.index.shape[1]):
-                k, b = design.index[i, d], design.value[i, d]
+            for d in range(design.function.shape[1]):
+                k, b = design.function[i, d], design.value[i, d]
                 if b != 0.0:
                     for q in range(points):
                         score[1 + k, q] += n * b * where[at + q]
@@ -361,7 +366,7 @@ def skill_variance(
     shared parameters, `covariance` is that of the border, `slope` = (own part)^-1 times its columns of the border, and
     `own` and `pairs` are blocks of the inverse of the own part.
     """
-    raw, width = design.own.shape
+    width = design.own.shape[1]
     regressors, size = places.regressors.shape[1], design.own.shape[0] + 1
     border = covariance.shape[0]
     for rider in range(begin, end):

@@ -226,7 +226,7 @@ def _problem(counts: Counts, space: CurveSpace, correlated: bool) -> Problem:
     used = int(max(shared.max(initial=-1), own.max(initial=-1))) + 1
     population = population_of(counts, space, correlated, used)
     likelihood = MarginalLikelihood(counts, population)
-    shape = likelihood.shape(items.at(1.0, np.zeros(shared.size), np.zeros((space.places, space.width))))
+    shape = likelihood.shape(items.at(1.0, np.zeros(shared.size), np.zeros((space.places, items.plain.width))))
     border = np.concatenate([[-1], shared, population.groups])
     by_place = np.zeros((shape.places, shape.width), np.int64)
     if shape.places:

@@ -24,9 +24,10 @@ from ..model.counts import Counts
 from ..model.curves import Curve
 from ..model.population import Population
 from ..model.smoothing import FIXED
-from . import kernels
+from . import kernels as compiled_loops
 from .grids import LANES, AtItems, Entries, Table, Work, added, lanes, over
 
+kernels: Any = compiled_loops  # they take what numba makes of their arguments
 _PAIR_BYTES = 1 << 28  # of the sums over pairs of places, in all lanes together
 
 
@@ -305,7 +306,7 @@ class MarginalLikelihood:
         raw = csr_matrix(
             (
                 design.rows.value.ravel(),
-                design.rows.index.ravel(),
+                design.rows.function.ravel(),
                 np.arange(0, design.rows.value.size + 1, design.rows.value.shape[1]),
             ),
             shape=(counts.items, design.shared.shape[0]),
@@ -327,8 +328,8 @@ class MarginalLikelihood:
         shape = self.shape(curve)
         rows = design.rows
         functions = np.zeros((self.counts.items, design.width))
-        for d in range(rows.index.shape[1]):
-            functions += rows.value[:, d, None] * rows.own[rows.index[:, d]]
+        for d in range(rows.function.shape[1]):
+            functions += rows.value[:, d, None] * rows.own[rows.function[:, d]]
         functions[rows.place < 0] = 0.0
         by_entry = -residual.data[:, None] * functions[residual.indices]
         by_visit = np.empty((visits.place.size, shape.width))

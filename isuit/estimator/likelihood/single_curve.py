@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +17,9 @@ from ..model.smoothing import choose, precisions
 from . import threads
 
 TOLERANCE = 1e-9  # of the gradient, in standard errors
+_ARMIJO = 1e-4  # share of the promised gain that a step must bring
+_ROUNDING = 1e-12  # relative, of a sum over outcomes
+_SHORTEST = 2.0**-60
 _MOST_CHOICES = 40  # of the smoothing: between two neighbouring values it can alternate for ever
 
 
@@ -41,7 +45,7 @@ class SingleCurve:
         if place >= 0:
             variance += np.einsum("xk,kl,xl->x", own, self.factor.blocks[place], own)
             variance += 2 * np.einsum("xk,km,xm->x", own, self.factor.cross[place], border)
-        return np.sqrt(np.maximum(variance, 0.0))
+        return np.asarray(np.sqrt(np.maximum(variance, 0.0)))
 
 
 @threads.one_thread()
@@ -72,10 +76,14 @@ def fit_single_curve(
     floor = np.where(groups < 0, 1e-3, 0.0)
     floor[0] = 1e-6
 
-    def value(at: FloatArray, rho: FloatArray) -> float:
-        f = design.apply(*shape.split(at))
-        likelihood = float(-(successes @ np.logaddexp(0, f)) - (trials - successes) @ np.logaddexp(0, -f))
-        return likelihood - 0.5 * float((precisions(rho, groups) + floor) @ at**2)
+    ridge = precisions(rho, groups)
+
+    def log_likelihood_at(beta: FloatArray) -> float:
+        f = design.apply(*shape.split(beta))
+        return float(-(successes @ np.logaddexp(0, f)) - (trials - successes) @ np.logaddexp(0, -f))
+
+    def penalty(beta: FloatArray) -> float:
+        return 0.5 * float((ridge + floor) @ beta**2)
 
     settled = 0
     for step in range(200):
@@ -91,20 +99,25 @@ def fit_single_curve(
         gradient = score - ridge * beta
         factor = Factor(information.plus(ridge))
         move = factor.solve(gradient)
-        norm = np.sqrt(max(float(gradient @ move), 0.0))
-        if not choosing and norm < TOLERANCE:
+        if not choosing and np.sqrt(max(float(gradient @ move), 0.0)) < TOLERANCE:
             break
-        largest = float(np.max(np.abs(design.apply(*shape.split(move)))))
-        length, before = min(1.0, 4.0 / max(largest, 1e-12)), value(beta, rho) if norm > 1.0 else -np.inf
-        for _ in range(30):
-            if value(beta + length * move, rho) >= before:
-                break
-            length /= 2
-        beta = beta + length * move
+        beta = _uphill(beta, move, float(gradient @ move), lambda there: log_likelihood_at(there) - penalty(there))
     else:
         raise EstimationError("The single curve did not converge; check the metric for outliers.")
-    f = design.apply(*shape.split(beta))
-    log_likelihood = float(-(successes @ np.logaddexp(0, f)) - (trials - successes) @ np.logaddexp(0, -f))
-    penalty = 0.5 * float((ridge + floor) @ beta**2)
+    log_likelihood = log_likelihood_at(beta)
     shared, own = shape.split(beta)
-    return SingleCurve(shared, own, rho, factor, log_likelihood, log_likelihood - penalty)
+    return SingleCurve(shared, own, rho, factor, log_likelihood, log_likelihood - penalty(beta))
+
+
+def _uphill(beta: FloatArray, move: FloatArray, gain: float, height: Callable[[FloatArray], float]) -> FloatArray:
+    """Newton's step, halved until it climbs: the way to the maximum of a strictly concave function, from anywhere.
+
+    `gain` is what the slope promises. A bound on the change of log odds would not do: one outcome far out has room for
+    a change of a thousand, and steps of four would take hundreds.
+    """
+    here, length = height(beta), 1.0
+    if gain < _ROUNDING * (1.0 + abs(here)):  # too little to tell from rounding, so Newton's step is as good as exact
+        return np.asarray(beta + move)
+    while height(beta + length * move) < here + _ARMIJO * length * gain and length > _SHORTEST:
+        length /= 2
+    return np.asarray(beta + length * move)

@@ -186,7 +186,8 @@ class _Climb:
     def __init__(self, problem: Problem, start: State, certainty: bool) -> None:
         self._problem, self._certainty = problem, certainty
         self.phi, self.rho, self._windows = start.phi, start.rho, start.windows
-        self._information, self._complete = start.information, None
+        self._information = start.information
+        self._complete: Arrow | None = None  # of the same pass, if skills were known
         self._own: Pass | None = None  # the last pass with information of this problem
         self._factor: Factor | None = None
         self._learnt: list[tuple[FloatArray, FloatArray]] = []  # steps, and how the gradient changed over them

@@ -16,14 +16,18 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import LinAlgError
 
 from isuit.domain import FloatArray, IntArray
 
 from ..compiled import compiled
 from . import cholesky
+
+_Number = TypeVar("_Number", np.float64, np.int64)
 
 DENSE = 2_000  # own parameters up to which the own part is factored as a whole
 _PROBES = 24
@@ -47,7 +51,7 @@ class Shape:
         """Border, and places x width (x columns)."""
         return flat[: self.border], flat[self.border :].reshape(self.places, self.width, *flat.shape[1:])
 
-    def join(self, border: FloatArray, own: FloatArray) -> FloatArray:
+    def join(self, border: NDArray[_Number], own: NDArray[_Number]) -> NDArray[_Number]:
         return np.concatenate([border, own.reshape(self.places * self.width, *border.shape[1:])])
 
 
@@ -94,11 +98,11 @@ class Arrow:
         border, own = self.shape.split(columns)
         above = self.border @ border + np.einsum("pwb,pwm->bm", self.cross, own)
         result = self.shape.join(above, self.own_times(own) + self.cross @ border)
-        return result.reshape(flat.shape)
+        return np.asarray(result.reshape(flat.shape))
 
     def own_times(self, x: FloatArray) -> FloatArray:
         """The own part times places x width x columns."""
-        y = np.matmul(self.own, x)
+        y: FloatArray = np.matmul(self.own, x)
         _couple(self.pairs, self.first, self.second, np.ascontiguousarray(x), y)
         return y
 
@@ -133,7 +137,7 @@ class Factor:
         self.matrix, self.shape = matrix, matrix.shape
         self.own = _own_part(matrix)
         start = near.slope if near is not None and near.shape == self.shape else None
-        self.slope = self.own.solve(matrix.cross, start, tolerance)  # (own part)^-1 cross
+        self.slope: FloatArray = self.own.solve(matrix.cross, start, tolerance)  # (own part)^-1 cross
         schur = matrix.border - np.einsum("pwb,pwc->bc", matrix.cross, self.slope)
         self._lower = cholesky.factor((schur + schur.T) / 2)
         self.border = cholesky.inverse(self._lower)  # the border's part of the inverse
@@ -154,12 +158,12 @@ class Factor:
     @property
     def cross(self) -> FloatArray:
         """The inverse's part between own parameters and border, places x width x border."""
-        return -self.slope @ self.border
+        return np.asarray(-self.slope @ self.border)
 
     @property
     def through_border(self) -> FloatArray:
         """What the border adds to the diagonal blocks of the own part's inverse."""
-        return np.matmul(self.slope @ self.border, self.slope.transpose(0, 2, 1))
+        return np.asarray(np.matmul(self.slope @ self.border, self.slope.transpose(0, 2, 1)))
 
     def diagonal(self, certain: bool = False) -> FloatArray:
         """The inverse's diagonal; sums over many places are exact to a percent of a percent unless `certain`."""
@@ -205,7 +209,7 @@ class _OwnPart(ABC):
     @property
     def diagonal(self) -> FloatArray:
         """Of the inverse, places x width."""
-        return np.einsum("pww->pw", self.blocks)
+        return np.asarray(np.einsum("pww->pw", self.blocks))
 
     @property
     def quick_blocks(self) -> FloatArray:
@@ -235,10 +239,10 @@ class Apart(_OwnPart):
     def __init__(self, matrix: Arrow) -> None:
         self.matrix = matrix
         self._log_determinant = 2.0 * float(np.log(np.einsum("pww->pw", np.linalg.cholesky(matrix.own))).sum())
-        self._inverse = np.linalg.inv(matrix.own)
+        self._inverse: FloatArray = np.asarray(np.linalg.inv(matrix.own), dtype=np.float64)
 
     def solve(self, right: FloatArray, start: FloatArray | None, tolerance: float) -> FloatArray:
-        return np.matmul(self._inverse, right)
+        return np.asarray(np.matmul(self._inverse, right))
 
     @property
     def blocks(self) -> FloatArray:
@@ -301,7 +305,7 @@ class Coupled(_OwnPart):
     def __init__(self, matrix: Arrow) -> None:
         self.matrix = matrix
         self._half = np.linalg.inv(np.linalg.cholesky(matrix.own))  # raises where a block is not positive definite
-        self._inverse = np.matmul(self._half.transpose(0, 2, 1), self._half)
+        self._inverse: FloatArray = np.matmul(self._half.transpose(0, 2, 1), self._half)
 
     def solve(self, right: FloatArray, start: FloatArray | None, tolerance: float) -> FloatArray:
         if not right.size:
@@ -329,20 +333,20 @@ class Coupled(_OwnPart):
         return x
 
     @cached_property
-    def diagonal(self) -> FloatArray:  # type: ignore[override]
+    def diagonal(self) -> FloatArray:
         """By fixed random signs: unbiased, and the errors of thousands of places cancel in their sums."""
         places, width = self.matrix.own.shape[:2]
         signs = np.random.default_rng(_SEED).choice([-1.0, 1.0], (places, width, _PROBES))
         plain = np.matmul(self._inverse, signs)
         solved = self.solve(signs, plain, 1e-4)
-        return np.einsum("pww->pw", self._inverse) + (signs * (solved - plain)).mean(axis=2)
+        return np.asarray(np.einsum("pww->pw", self._inverse) + np.mean(signs * (solved - plain), axis=2))
 
     @property
     def quick_blocks(self) -> FloatArray:
         return self._inverse
 
     @cached_property
-    def blocks(self) -> FloatArray:  # type: ignore[override]
+    def blocks(self) -> FloatArray:
         matrix, half = self.matrix, self._half
         places, width = matrix.own.shape[:2]
         q = width - 1
@@ -364,13 +368,15 @@ class Coupled(_OwnPart):
         again = np.zeros_like(matrix.own)
         _gram_of_pairs(coupling[:, :q, :q], matrix.first, matrix.second, again[:, :q, :q])
         unit[:, :q, :q] += np.eye(q) + again[:, :q, :q]
-        return np.matmul(np.matmul(turned.transpose(0, 2, 1), unit), turned)
+        return np.asarray(np.matmul(np.matmul(turned.transpose(0, 2, 1), unit), turned))
 
     @cached_property
-    def pairs(self) -> FloatArray:  # type: ignore[override]
+    def pairs(self) -> FloatArray:
         """To first order about the blocks."""
         blocks = self.blocks
-        return -np.matmul(np.matmul(blocks[self.matrix.first], self.matrix.pairs), blocks[self.matrix.second])
+        return np.asarray(
+            -np.matmul(np.matmul(blocks[self.matrix.first], self.matrix.pairs), blocks[self.matrix.second])
+        )
 
     @property
     def log_determinant(self) -> float | None:
@@ -379,7 +385,7 @@ class Coupled(_OwnPart):
 
 def _rotated(matrix: Arrow, turn: FloatArray) -> FloatArray:
     """Pairs' blocks in other coordinates of each place."""
-    return np.matmul(np.matmul(turn[matrix.first], matrix.pairs), turn[matrix.second].transpose(0, 2, 1))
+    return np.asarray(np.matmul(np.matmul(turn[matrix.first], matrix.pairs), turn[matrix.second].transpose(0, 2, 1)))
 
 
 def _neighbours(first: IntArray, second: IntArray, places: int) -> tuple[IntArray, IntArray, IntArray, IntArray]:

@@ -112,7 +112,7 @@ class CurveSpace:
     def split(self, coefficients: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Coefficients one after the other, as a record keeps them, into shared ones and places x own ones."""
         cut = coefficients.size - self.places * self.width
-        return coefficients[:cut], coefficients[cut:].reshape(self.places, self.width)
+        return coefficients[:cut], coefficients[cut:].reshape(self.places, self.width if self.places else 0)
 
     @cached_property
     def _deviation(self) -> FloatArray:

@@ -22,7 +22,7 @@ from ..compiled import compiled
 class Rows(NamedTuple):
     """A design as compiled loops read it."""
 
-    index: NDArray[np.int32]  # rows x functions that are not zero there
+    function: NDArray[np.int32]  # rows x the raw functions that are not zero there
     value: FloatArray
     place: IntArray  # -1: none
     own: FloatArray  # raw functions x own coefficients
@@ -53,13 +53,13 @@ class Design:
         """Values at the rows of these coefficients; `own` is places x width."""
         table = np.vstack([own @ self.rows.own.T, np.zeros((1, self.shared.shape[0]))]) + self.shared @ shared
         result = np.empty(self.rows.place.size)
-        _apply(self.rows.index, self.rows.value, self.rows.place, np.ascontiguousarray(table), result)
+        _apply(self.rows.function, self.rows.value, self.rows.place, np.ascontiguousarray(table), result)
         return result
 
     def pull_back(self, by_row: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The transpose applied to one number per row: shared, and places x width."""
         sums = np.zeros((self.places + 1, self.shared.shape[0]))
-        _pull_back(self.rows.index, self.rows.value, self.rows.place, np.ascontiguousarray(by_row), sums)
+        _pull_back(self.rows.function, self.rows.value, self.rows.place, np.ascontiguousarray(by_row), sums)
         return sums.sum(axis=0) @ self.shared, sums[: self.places] @ self.rows.own
 
     def gram(self, weight: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -73,14 +73,14 @@ class Design:
     def columns(self, place: int = -1) -> FloatArray:
         """Dense rows over the shared coefficients and, for rows at this place, its own."""
         dense = np.zeros((self.rows.place.size, self.shared.shape[0]))
-        np.add.at(dense, (np.arange(dense.shape[0])[:, None], self.rows.index), self.rows.value)
+        np.add.at(dense, (np.arange(dense.shape[0])[:, None], self.rows.function), self.rows.value)
         own = dense @ self.rows.own if place >= 0 else np.zeros((dense.shape[0], 0))
         return np.hstack([dense @ self.shared, own])
 
     def of_rows(self, chosen: slice | IntArray) -> Design:
         rows = self.rows
         return Design(
-            Rows(rows.index[chosen], rows.value[chosen], rows.place[chosen], rows.own), self.shared, self.places
+            Rows(rows.function[chosen], rows.value[chosen], rows.place[chosen], rows.own), self.shared, self.places
         )
 
 

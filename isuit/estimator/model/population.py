@@ -80,7 +80,8 @@ class Population:
 
     def squares(self) -> FloatArray:
         """Of each place the sum of squared shares."""
-        return np.bincount(self.visits.place, weights=self.visits.share**2, minlength=self.places)
+        squares = np.bincount(self.visits.place, weights=self.visits.share**2, minlength=self.places)
+        return np.asarray(squares, np.float64)
 
     def products(self) -> FloatArray:
         """Of each pair of places the sum of products of shares, over the riders who visited both."""

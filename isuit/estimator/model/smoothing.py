@@ -91,7 +91,7 @@ def _value(information: Arrow, b: FloatArray, groups: IntArray, rho: FloatArray,
     count, penalised = rho.size, groups >= 0
 
     def by_group(values: FloatArray) -> FloatArray:
-        return np.bincount(groups[penalised], weights=values[penalised], minlength=count)
+        return np.asarray(np.bincount(groups[penalised], weights=values[penalised], minlength=count), np.float64)
 
     size, precision = by_group(np.ones(b.size)), np.exp(rho)
     trace, square = precision * by_group(factor.diagonal()), precision * by_group(x * x)
