@@ -27,8 +27,6 @@ from .quadrature import MarginalLikelihood, Parameters, Pass
 
 TOLERANCE = 1e-7  # of the gradient, in standard errors: sqrt(g' A^-1 g)
 NO_SKILL = 0.02  # a discrimination below this is none: skill would move no probability by more than 0.5 %
-_LITTLE_SKILL = 0.1  # from here on it is asked whether skill is needed beside the regressors
-_ALIKE = 0.1  # log-likelihood; skill that adds so little would never be promoted
 _MOST_STEPS = 80
 _MOST_CHOICES = 25  # of the smoothing, before it is held as it is
 _LEAP = 3.0  # most that a log precision changes in one step
@@ -60,6 +58,11 @@ class Problem:
         if not self.shape.places:
             return Parameters(float(phi[0]), border[1:n], np.zeros((0, 0)), border[n:], np.zeros(0))
         return Parameters(float(phi[0]), border[1:n], own[:places, :-1], border[n:], own[:, -1])
+
+    @property
+    def regressors(self) -> bool:
+        """Whether the population has any."""
+        return bool(self.shape.places or self.shape.border > 1 + self.curve.plain.shared_size)
 
     def regression(self, phi: FloatArray) -> FloatArray:
         """Of phi, the coefficients of the population; zero elsewhere."""
@@ -233,7 +236,13 @@ class _Climb:
         gradient = self._at.gradient - weight * self.phi
         if self._factor is None or not self._held:
             self._factor = self._factored(weight, gradient)
-        self._move = self._solved(gradient, weight)
+        self._move = self._solved(gradient)
+        if self._problem.regressors and self.phi[0] <= NO_SKILL and self._move[0] < 0:
+            # Regressors tell all that can be told of riders: the spread beside them is held, and the rest maximised.
+            gradient[0] = 0.0
+            self._factor = self._factored(weight, gradient, held=True)
+            self._learnt = []
+            self._move = self._solved(gradient)
         self._gradient = gradient
         self.norm = float(np.sqrt(max(float(gradient @ self._move), 0.0)))
         if not self._held and ((self._same and self.norm < 1.0) or self._choices >= _MOST_CHOICES):
@@ -290,25 +299,15 @@ class _Climb:
         """
         move = self._move
         gamma, along = self._problem.regression(here), self._problem.regression(move)
-        a, there = float(here[0]), float(here[0] + length * move[0])
-        effects = a * gamma + length * (a * along + gamma * float(move[0]))
-        return np.asarray(here - gamma + length * (move - along) + effects / there)
+        effects = here[0] * gamma + length * (here[0] * along + gamma * move[0])
+        there = here - gamma + length * (move - along)
+        if self._problem.regressors:
+            there[0] = max(there[0], NO_SKILL)
+        return np.asarray(there + effects / there[0])
 
     def has_no_skill(self) -> bool:
-        return bool(self.phi[0] < NO_SKILL or (self.phi[0] < _LITTLE_SKILL and self._vanishes()))
-
-    def _vanishes(self) -> bool:
-        """Whether outcomes are as likely without skill, while what riders' regressors say of them is held.
-
-        Where regressors explain all there is to explain, the maximum lies at a = 0 with infinite coefficients.
-        """
-        gamma = self._problem.regression(self.phi)
-        if not gamma.any():
-            return False
-        phi = self.phi - gamma + gamma * self.phi[0] / NO_SKILL
-        phi[0] = NO_SKILL
-        value = evaluate(self._problem, phi, None, False)[0].log_likelihood
-        return value > self._at.log_likelihood - _ALIKE
+        """Beside regressors a small discrimination is no verdict: it is held, and the likelihood ratio decides."""
+        return bool(self.phi[0] < NO_SKILL) and not self._problem.regressors
 
     def solution(self, steps: int) -> Solution:
         """With the information of a pass so near to the maximum that it is the same there, if certainty is asked."""
@@ -337,12 +336,15 @@ class _Climb:
         assert self._complete is not None
         return self._complete.plus(tiny(self._complete))
 
-    def _factored(self, weight: FloatArray, gradient: FloatArray) -> Factor:
+    def _factored(self, weight: FloatArray, gradient: FloatArray, held: bool = False) -> Factor:
+        """Of the penalised information; with the discrimination `held`, which then moves nowhere."""
         assert self._information is not None
         try:
-            return Factor(_bent(self._problem, self._information, self.phi, gradient).plus(weight), self._factor, 1e-5)
+            matrix = _bent(self._problem, self._information, self.phi, gradient).plus(weight)
+            return Factor(_without_first(matrix) if held else matrix, self._factor, 1e-5)
         except LinAlgError:
-            return Factor(self._fallback().plus(weight), None, 1e-5)
+            matrix = self._fallback().plus(weight)
+            return Factor(_without_first(matrix) if held else matrix, None, 1e-5)
 
     def _exactly(self, weight: FloatArray) -> Factor:
         assert self._information is not None
@@ -358,7 +360,7 @@ class _Climb:
         if float(step @ change) > 0:
             self._learnt.append((step, change))
 
-    def _solved(self, gradient: FloatArray, weight: FloatArray) -> FloatArray:
+    def _solved(self, gradient: FloatArray) -> FloatArray:
         """Newton's direction, corrected by what was learnt."""
         assert self._factor is not None
         left, used = gradient.copy(), []
@@ -370,6 +372,15 @@ class _Climb:
         for (step, change), share in zip(self._learnt, reversed(used), strict=True):
             move += (share - float(change @ move) / float(step @ change)) * step
         return move
+
+
+def _without_first(matrix: Arrow) -> Arrow:
+    """The matrix with its first parameter cut off from the others."""
+    border, cross = matrix.border.copy(), matrix.cross.copy()
+    border[0] = border[:, 0] = 0.0
+    border[0, 0] = 1.0
+    cross[:, :, 0] = 0.0
+    return replace(matrix, border=border, cross=cross)
 
 
 def _bent(problem: Problem, information: Arrow, phi: FloatArray, gradient: FloatArray) -> Arrow:
