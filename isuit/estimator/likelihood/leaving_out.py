@@ -243,5 +243,5 @@ def _inverse(information: FloatArray) -> FloatArray:
     try:
         factor = cholesky.factor(information)
     except LinAlgError:
-        factor = cholesky.factor(newton.positive(information))
+        factor = cholesky.factor(cholesky.positive(information))
     return cholesky.solve(factor, np.eye(len(information)))

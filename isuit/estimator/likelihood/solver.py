@@ -240,9 +240,8 @@ class _Climb:
         if self._problem.regressors and self.phi[0] <= NO_SKILL and self._move[0] < 0:
             # Regressors tell all that can be told of riders: the spread beside them is held, and the rest maximised.
             gradient[0] = 0.0
-            self._factor = self._factored(weight, gradient, held=True)
             self._learnt = []
-            self._move = self._solved(gradient)
+            self._move = self._factored(weight, gradient, held=True).solve(gradient, _ROUGHLY)
         self._gradient = gradient
         self.norm = float(np.sqrt(max(float(gradient @ self._move), 0.0)))
         if not self._held and ((self._same and self.norm < 1.0) or self._choices >= _MOST_CHOICES):
@@ -339,12 +338,14 @@ class _Climb:
     def _factored(self, weight: FloatArray, gradient: FloatArray, held: bool = False) -> Factor:
         """Of the penalised information; with the discrimination `held`, which then moves nowhere."""
         assert self._information is not None
-        try:
-            matrix = _bent(self._problem, self._information, self.phi, gradient).plus(weight)
-            return Factor(_without_first(matrix) if held else matrix, self._factor, 1e-5)
-        except LinAlgError:
-            matrix = self._fallback().plus(weight)
-            return Factor(_without_first(matrix) if held else matrix, None, 1e-5)
+        matrix = _bent(self._problem, self._information, self.phi, gradient).plus(weight)
+        for turned in (False, True):
+            try:
+                return Factor(_without_first(matrix) if held else matrix, self._factor, 1e-5, turned)
+            except LinAlgError:
+                continue
+        matrix = self._fallback().plus(weight)
+        return Factor(_without_first(matrix) if held else matrix, None, 1e-5)
 
     def _exactly(self, weight: FloatArray) -> Factor:
         assert self._information is not None

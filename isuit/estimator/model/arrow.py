@@ -130,16 +130,20 @@ class Arrow:
 class Factor:
     """A positive definite arrow, ready to solve with; raises `LinAlgError` where it is not positive definite.
 
-    `near` is the factor of a matrix like this one: what it solved is where the iterations begin.
+    `near` is the factor of a matrix like this one: what it solved is where the iterations begin. With `turned`,
+    negative curvature of the border is turned round, and only an own part that is not positive definite raises.
     """
 
-    def __init__(self, matrix: Arrow, near: Factor | None = None, tolerance: float = 1e-9) -> None:
+    def __init__(
+        self, matrix: Arrow, near: Factor | None = None, tolerance: float = 1e-9, turned: bool = False
+    ) -> None:
         self.matrix, self.shape = matrix, matrix.shape
         self.own = _own_part(matrix)
         start = near.slope if near is not None and near.shape == self.shape else None
         self.slope: FloatArray = self.own.solve(matrix.cross, start, tolerance)  # (own part)^-1 cross
         schur = matrix.border - np.einsum("pwb,pwc->bc", matrix.cross, self.slope)
-        self._lower = cholesky.factor((schur + schur.T) / 2)
+        schur = (schur + schur.T) / 2
+        self._lower = cholesky.factor(cholesky.positive(schur) if turned else schur)
         self.border = cholesky.inverse(self._lower)  # the border's part of the inverse
 
     def solve(self, flat: FloatArray, tolerance: float = 1e-9) -> FloatArray:

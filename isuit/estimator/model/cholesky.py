@@ -13,6 +13,7 @@ from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 from isuit.domain import FloatArray
 
 _BLOCK = 128  # rows that are mirrored at a time
+_TINY = 1e-12
 
 
 def factor(matrix: FloatArray) -> FloatArray:
@@ -38,3 +39,19 @@ def inverse(lower: FloatArray) -> FloatArray:
         square[:] = np.tril(square) + np.tril(square, -1).T
         whole[start:end, end:] = whole[end:, start:end].T
     return np.asarray(whole)
+
+
+def positive(matrix: FloatArray) -> FloatArray:
+    """The matrix, with negative curvature turned round where there is any.
+
+    Far from the maximum an information can be indefinite; steps then go uphill along every direction.
+    """
+    scale = np.sqrt(np.maximum(np.abs(np.diag(matrix)), _TINY))
+    unit = matrix / np.outer(scale, scale)
+    # Directions that only a precision identifies are zero up to rounding.
+    try:
+        factor(unit + _TINY * np.eye(len(unit)))
+    except LinAlgError:
+        values, vectors = np.linalg.eigh(unit)
+        unit = (vectors * np.maximum(np.abs(values), _TINY)) @ vectors.T
+    return np.asarray((unit + _TINY * np.eye(len(unit))) * np.outer(scale, scale))
