@@ -11,7 +11,7 @@ from scipy.special import expit
 from isuit.domain import FitConfig
 from isuit.estimator.likelihood.leaving_out import FEW_RIDERS, AllParameters, OwnParameters
 from isuit.estimator.likelihood.quadrature import MarginalLikelihood
-from isuit.estimator.likelihood.solver import split
+from isuit.estimator.likelihood.solver import evaluate
 from isuit.estimator.model.smoothing import precisions
 from isuit.estimator.weighted_fit import Unfit, WeightedFit, WeightedOutcomes, fit_weighted
 
@@ -105,10 +105,9 @@ def gradient_without(fit: WeightedFit, phi: np.ndarray, rider: int) -> np.ndarra
     """Of the penalised likelihood of everybody else, at these parameters."""
     problem, solution = fit.latent.problem, fit.latent.solution
     others = np.delete(np.arange(fit.counts.riders), rider)
-    likelihood = MarginalLikelihood(fit.counts.of_riders(others), problem.likelihood.population.of_rows(others))
-    a, coefficients, population = split(problem, phi)
-    curve = problem.curve.at(a, coefficients)
-    at = likelihood.evaluate(a, curve, population, likelihood.place(a, curve.value, population))
+    counts = fit.counts.of_riders(others)
+    likelihood = MarginalLikelihood(counts, problem.likelihood.population.of_riders(counts, others))
+    at = evaluate(replace(problem, likelihood=likelihood), phi, None, False)[0]
     return np.asarray(at.gradient - precisions(solution.rho, problem.groups) * phi)
 
 
