@@ -88,7 +88,7 @@ def test_places_that_share_no_rider_are_solved_apart() -> None:
 
 
 def test_blocks_of_many_places_are_those_of_the_inverse(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the inverse: standard errors within two thousandths, sums of variances within two."""
+    """Without the inverse: standard errors within two thousandths, sums of variances by random signs."""
     monkeypatch.setattr(arrow, "DENSE", 0)
     matrix = made(60, riders=1_500)
     factor = Factor(matrix)
@@ -98,7 +98,7 @@ def test_blocks_of_many_places_are_those_of_the_inverse(monkeypatch: pytest.Monk
     assert np.abs(error).max() < 2e-3
     plain = np.sqrt(np.einsum("pww->pw", np.linalg.inv(matrix.own)) / np.einsum("pww->pw", exact)) - 1
     assert np.abs(plain).max() > 0.02, "without the coupling they would be off"
-    assert factor.diagonal()[matrix.shape.border :].sum() == pytest.approx(np.trace(inverse), rel=2e-3)
+    assert factor.diagonal()[matrix.shape.border :].sum() == pytest.approx(np.trace(inverse), rel=0.03)
 
 
 @pytest.mark.parametrize("dense", [True, False])

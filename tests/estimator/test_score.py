@@ -16,6 +16,7 @@ from isuit.estimator import fit, score
 from isuit.estimator.likelihood.latent import LatentFit
 from isuit.estimator.model.basis import Spline
 from isuit.estimator.model.population import Units
+from isuit.estimator.model.smoothing import FIXED
 
 from .cohorts import latent_fit
 from .test_population import two_clienteles, unequal_sites
@@ -47,7 +48,8 @@ def test_bands_are_those_of_the_delta_method(place: str, reference: Observations
     data = {"one": reference, "two": two_clienteles(4, 10, 0.5)[0], "eight": unequal_sites(5, sites=8)[0]}[place]
     found, estimate = latent_fit(data), fit(data)
     site, name = (-1, None) if place == "one" else (1, "site-001")
-    phi, covariance = found.solution.phi, found.solution.covariance.inverse()
+    estimated = (found.problem.groups != FIXED).astype(float)
+    phi, covariance = found.solution.phi, found.solution.covariance.inverse() * np.outer(estimated, estimated)
     for metric in (5.0, 18.0, 31.3):
         for skill in (-1.0, 0.0, 1.5):
             slope = np.zeros_like(phi)

@@ -22,6 +22,7 @@ from .threads import CORES
 LANES = 8
 LANE_ENTRIES = 20_000  # at least so many in a lane: fewer are not worth a thread
 _TABLE_BYTES = 1 << 26
+_WORTH = 2  # entries to an item at a level from which that level is
 _SHARED = 8  # riders to an item from which its probabilities are tabulated
 
 _S = TypeVar("_S")
@@ -112,7 +113,7 @@ class Table(NamedTuple):
         starts = np.where(widths > 0, starts, 0)
         # A level that few entries use costs more to tabulate than to compute.
         riders = np.bincount(level, minlength=levels)
-        widths = np.where(riders * (entries / len(windows)) > 2 * items, widths, 0)
+        widths = np.where(riders * (entries / len(windows)) > _WORTH * items, widths, 0)
         if int(widths.sum()) * items * 16 > _TABLE_BYTES:
             return cls.empty()
         bases = np.concatenate([[0], np.cumsum(widths)[:-1]]) * items

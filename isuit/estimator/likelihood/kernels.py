@@ -18,13 +18,14 @@ import numpy as np
 
 from ..compiled import compiled
 
-STEP = 0.85  # of the posterior's sd: the rule's error is then below 1e-11
+STEP = 0.85  # of the posterior's sd, or of the normal that bends as sharply: the rule's error is then below 1e-10
 STRIP = 0.75  # over a: the step that the logistic curve needs, for an error of about 1e-11
 EDGE = 1e-8  # largest posterior weight at the end of a window; above, the window is too short
 NOTHING = 1e-10  # points with less weight are left out of the next window
 REACH = 6.2  # sds on either side that a new window covers
 MOST_POINTS = 800
 _MOST_LOOKS = 14
+_TAIL = 16.0  # of the log posterior below its top: further out a bend moves nothing
 _LARGEST = 300.0  # exponent up to which odds are products of two exponentials
 _PENDING = 600.0  # logarithm up to which factors are multiplied before a logarithm is taken
 
@@ -136,6 +137,11 @@ def _settle(rider, counts, curve, a, prior_mean, window, table, work):
             x = -weight[q] - failures * a * t - 0.5 * (t - mu) ** 2
             weight[q] = x
             top = max(top, x)
+        # The sharpest bend of the log posterior: of a skewed one the sd alone says too little.
+        bend = 0.0
+        for q in range(1, points - 1):
+            if weight[q] > top - _TAIL:
+                bend = max(bend, 2.0 * weight[q] - weight[q - 1] - weight[q + 1])
         total, mean, square = 0.0, 0.0, 0.0
         for q in range(points):
             w = np.exp(weight[q] - top)
@@ -151,7 +157,8 @@ def _settle(rider, counts, curve, a, prior_mean, window, table, work):
         sd = step * np.sqrt(max(square / total, 1e-300))
         mean = step * (start + mean)
         left, right = weight[0] / total, weight[points - 1] / total
-        needed = min(STEP * sd, STRIP / a)
+        sharp = min(sd, step / np.sqrt(max(bend, 1e-300)))
+        needed = min(STEP * sharp, STRIP / a)
         coarse = step > 1.1 * needed and points < MOST_POINTS
         if left < EDGE and right < EDGE and not coarse:
             exact = True
@@ -165,7 +172,7 @@ def _settle(rider, counts, curve, a, prior_mean, window, table, work):
         upper = (
             max(mean + REACH * wide, step * (start + points - 1) + further) if right >= EDGE else mean + REACH * wide
         )
-        level = level_for(min(STEP * wide, STRIP / a))
+        level = level_for(min(STEP * max(sharp, 0.3 * step), STRIP / a))
         start = int(np.floor(lower / step_at(level)))
         points = int(np.ceil(upper / step_at(level))) - start + 1
     for q in range(points):
