@@ -104,6 +104,17 @@ def _probabilities(first, last, item, trials, f, odds, a, level, start, points, 
 
 
 @compiled
+def _inner(weight, points, least):
+    """The first and the last point with at least this weight."""
+    begin, end = 0, points - 1
+    while begin < end and weight[begin] < least:
+        begin += 1
+    while end > begin and weight[end] < least:
+        end -= 1
+    return begin, end
+
+
+@compiled
 def _settle(rider, counts, curve, a, prior_mean, window, table, work):
     """Integrate one rider's skill: widen and refine the window until it is enough.
 
@@ -168,20 +179,20 @@ def _settle(rider, counts, curve, a, prior_mean, window, table, work):
         # A posterior that fell between two points seems to have no width: go on in steps.
         wide = max(sd, 0.3 * step)
         further = 0.4 * step * points
-        lower = min(mean - REACH * wide, step * start - further) if left >= EDGE else mean - REACH * wide
-        upper = (
-            max(mean + REACH * wide, step * (start + points - 1) + further) if right >= EDGE else mean + REACH * wide
-        )
+        begin, end = _inner(weight, points, NOTHING * total)
+        # An end that was far enough comes in to where there is any weight; what is left out there once stays in.
+        lower = step * (start + begin - 1)
+        if left >= EDGE:
+            lower = min(mean - REACH * wide, step * start - further)
+        upper = step * (start + end + 1)
+        if right >= EDGE:
+            upper = max(mean + REACH * wide, step * (start + points - 1) + further)
         level = level_for(min(STEP * max(sharp, 0.3 * step), STRIP / a))
         start = int(np.floor(lower / step_at(level)))
         points = int(np.ceil(upper / step_at(level))) - start + 1
     for q in range(points):
         weight[q] /= total
-    begin, end = 0, points - 1
-    while begin < end and weight[begin] < NOTHING:
-        begin += 1
-    while end > begin and weight[end] < NOTHING:
-        end -= 1
+    begin, end = _inner(weight, points, NOTHING)
     following = level_for(1.05 * needed)
     finer = step_at(following)
     window[rider, 0] = following
