@@ -21,7 +21,7 @@ from isuit.errors import EstimationError
 
 from ..model.arrow import Arrow, Factor, Shape
 from ..model.curves import Curve, ItemCurve
-from ..model.smoothing import choose, precisions, tiny
+from ..model.smoothing import STEP, choose, precisions, tiny
 from . import newton
 from .quadrature import MarginalLikelihood, Parameters, Pass
 
@@ -197,6 +197,7 @@ class _Climb:
         self._before: tuple[FloatArray, FloatArray] | None = None
         self._moved, self._norm_before, self._highest = 0.0, np.inf, 1.0
         self._choices, self._held, self._same = 0, False, False
+        self._change = np.zeros_like(start.rho)  # of the log precisions, the last time
         self.norm = np.inf
 
     def look(self) -> None:
@@ -221,10 +222,14 @@ class _Climb:
         except LinAlgError:
             rho = self._chosen(self._fallback())
         # Far from the maximum the choice is a guess, and a precision that leaps makes the penalty all that counts.
-        rho = np.clip(rho, self.rho - _LEAP, self.rho + _LEAP)
+        change = np.clip(rho - self.rho, -_LEAP, _LEAP)
         self._choices += 1
-        self._same = float(np.max(np.abs(rho - self.rho), initial=0.0)) <= _SETTLED
-        self.rho = rho
+        self._same = float(np.max(np.abs(change), initial=0.0)) <= _SETTLED
+        # One that turns back has gone too far: half of the way, so that it does not swing.
+        before = np.abs(self._change)
+        change = np.where(change * self._change < 0, np.clip(change, -before, before) / 2, change)
+        self._change = change
+        self.rho = np.round((self.rho + change) / STEP) * STEP
 
     def _chosen(self, information: Arrow) -> FloatArray:
         b = information.times(self.phi) + self._at.gradient
