@@ -1,6 +1,6 @@
 """The things isuit speaks of, as frozen values: outcomes, configurations, estimates.
 
-Nothing here computes or stores. What a caller asks for is validated here, whoever calls: a typo from a notebook must
+Nothing here estimates or stores. What a caller asks for is validated here, whoever calls: a typo from a notebook must
 not be recorded. `Observations` is what an estimator reads, `FitConfig` what a caller asks for,
 `Estimate` what comes back; the store writes an `Estimate` down and an auditor gets the same one again.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from datetime import date, datetime
-from math import isfinite
+from math import exp, isfinite
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -32,13 +32,14 @@ Split = Literal["rider", "time", "occasion"]
 SKILL_LEVELS = {"beginner": -1.0, "intermediate": 0.0, "expert": 1.0}
 Z95 = 1.959963984540054  # standard errors to each side of an estimate: a 95 % interval
 NO_TIME = np.iinfo(np.int64).min  # `observed_at` of an outcome without one
+NO_SITE = -1  # `site` of an outcome without one; as the site of a curve: the curve that all sites share
 
 
 @dataclass(frozen=True)
 class Observations:
     """Outcomes as columns: codes into `riders` and `sites`, both sorted, so that no result depends on labels' order.
 
-    `site` is None when no outcome has a site; otherwise a code, or -1 for an outcome without one.
+    `site` is None when no outcome has a site; otherwise a code, or `NO_SITE` for an outcome without one.
     `observed_at` is in microseconds since 1970 UTC, `NO_TIME` where there is none. Columns may be maps of files,
     because a cohort may be larger than memory: what passes over all rows takes them slice by slice.
     """
@@ -165,7 +166,7 @@ class PromotionReport:
 
 
 @dataclass(frozen=True)
-class HeldOut:
+class HeldOutScores:
     """Scores on outcomes that the fit did not see, and their rider-clustered standard error."""
 
     brier_skill: float  # over the single curve of this library
@@ -203,6 +204,18 @@ class Skills:
     usable: NDArray[np.bool_]
 
 
+def discrimination_interval(discrimination: float | None, se: float | None) -> tuple[float, float] | None:
+    """The 95 % interval of a discrimination with this standard error; None where there is none.
+
+    On the logarithm: a discrimination is positive, its estimate skewed to the right, and large ones less certain.
+    Symmetric about the estimate, the interval would leave out too many truths above it.
+    """
+    if discrimination is None or se is None:
+        return None
+    factor = exp(Z95 * se / discrimination)
+    return discrimination / factor, discrimination * factor
+
+
 @dataclass(frozen=True)
 class Estimate:
     """What a fit found: anonymous except for `skills`, the only part that speaks of persons."""
@@ -214,7 +227,7 @@ class Estimate:
     log_likelihood: float
     identification: GateReport
     promotion: PromotionReport | None  # None when identification already failed
-    held_out: HeldOut | None
+    held_out: HeldOutScores | None
     curves: tuple[DifficultyCurve, ...]
     skills: Skills | None
     parameters: Parameters  # spline and covariance, enough to score exactly

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from isuit.audit.digests import rider_digest
-from isuit.audit.log import append_event
 from isuit.domain import FitConfig
 from isuit.service.fitting import fit
-from isuit.service.recording import canonical_json
-from isuit.service.stores import open_store
-from isuit.store.query import rows
+from isuit.service.pseudonymising import pseudonymise
+from isuit.service.releases import export_atlas
+from isuit.service.riders import delete_riders
 
 SITES = {"north": (60.0, 10.0), "south": (45.5, -3.25)}
 
@@ -53,49 +52,17 @@ def cohort_table() -> Callable[..., pa.Table]:
 
 @pytest.fixture(scope="session")
 def full_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two cohorts, two fits, sites, an erased rider, and rows in every table; do not write into it."""
+    """Two cohorts, two fits, sites, tokens, a release and an erased rider: rows in every table; do not write into it.
+
+    Everything is made by the program, so that tampering is found in what the program writes.
+    """
     path = tmp_path_factory.mktemp("full") / "store"
-    first = make_cohort(1, sites=tuple(SITES))
-    fit(path, first, FitConfig(activity="kitesurfing", dimension="wind"), sites=SITES)
+    fit(path, make_cohort(1, sites=tuple(SITES)), FitConfig(activity="kitesurfing", dimension="wind"), sites=SITES)
     fit(path, make_cohort(2, timed=False, tag="member"), FitConfig(activity="kitesurfing", dimension="wave"))
-    with open_store(path, write=True) as store, store.transaction() as connection:
-        now = datetime(2026, 1, 1)
-        rider = "rider-0003"
-        leaves: dict[str, list[str]] = {}
-        for subject, leaf in rows(
-            connection, "SELECT subject, leaf FROM personal.commitments WHERE rider = ? ORDER BY ALL", [rider]
-        ):
-            leaves.setdefault(subject, []).append(leaf)
-        for table in ("outcomes", "skills", "commitments"):
-            connection.execute(f"DELETE FROM personal.{table} WHERE rider = ?", [rider])
-        receipt = {
-            "cohorts": [{"cohort_hash": s, "leaves": found} for s, found in leaves.items() if s.startswith("isuit-c1")],
-            "fits": [{"fit_id": s, "leaves": found} for s, found in leaves.items() if s.startswith("isuit-f1")],
-        }
-        connection.execute(
-            "INSERT INTO ledger.receipts VALUES ('receipt-1', ?, ?, ?, '{}')", [now, canonical_json(receipt), now]
-        )
-        connection.execute("INSERT INTO personal.suppressed VALUES (?)", [rider_digest(store.key, rider)])
-        connection.execute("INSERT INTO personal.pseudonyms VALUES ('someone', 'token')")
-        connection.execute("INSERT INTO personal.release_members VALUES ('2026-01-01', 'cell', 3, 'rider-0001')")
-        connection.execute(
-            "INSERT INTO ledger.releases VALUES ('2026-01-01', '2026-01-01', '{}', '{}', 1, 1, 'digest', ?)", [now]
-        )
-        connection.execute("INSERT INTO ledger.release_rows VALUES ('2026-01-01', 0, '{}')")
-        connection.execute("INSERT INTO ledger.release_bins VALUES ('2026-01-01', 'curve', 3, 12, '2026-01-01')")
-        append_event(
-            connection,
-            "test-rows",
-            {},
-            rows={
-                "ledger.receipts": ["receipt-1"],
-                "ledger.releases": ["2026-01-01"],
-                "ledger.release_rows": ["2026-01-01"],
-                "ledger.release_bins": ["2026-01-01"],
-            },
-            tables=["personal.suppressed", "personal.pseudonyms", "personal.release_members"],
-            key=store.key,
-        )
+    pq.write_table(make_cohort(3, riders=2, outcomes=3, tag="guest"), path.with_name("guests.parquet"))
+    pseudonymise(path, [str(path.with_name("guests.parquet"))], path.with_name("tokens.parquet"))
+    export_atlas(path, path.with_name("atlas.jsonl"), release=date(2026, 1, 1))
+    delete_riders(path, ["rider-0003"])
     return path
 
 

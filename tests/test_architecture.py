@@ -61,7 +61,8 @@ GRAPH = {
     ),
     # The use cases, and who calls them.
     "service": Allowed(
-        "audit canonical documents domain erasure errors estimator files ingest pages published record release store tables",
+        "audit canonical documents domain erasure errors estimator files ingest pages published record release "
+        "store tables",
         "duckdb matplotlib numpy pyarrow rfc8785",
     ),
     "experiment": Allowed(

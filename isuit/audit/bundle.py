@@ -28,7 +28,7 @@ from isuit.documents.tables import csv_rows
 from isuit.errors import InputError
 from isuit.files import whole_directory
 from isuit.published import FIT, HASH
-from isuit.store.fits import FitRecord, insert_atlas, insert_fit
+from isuit.store.fits import StoredFit, insert_atlas, insert_fit
 from isuit.store.migrations import tables
 from isuit.store.paths import DIRECTORY_MODE
 
@@ -60,7 +60,7 @@ curves at full precision are not for publication.
 class Bundle:
     """A bundle that was read and agrees with itself."""
 
-    record: FitRecord
+    record: StoredFit
     atlas: pa.Table
     cohort: Path | None
     log_head: str
@@ -68,7 +68,7 @@ class Bundle:
 
 def write_bundle(
     directory: Path,
-    record: FitRecord,
+    record: StoredFit,
     atlas: pa.Table,
     events: list[Event],
     cohort: Iterable[bytes | memoryview] | None,
@@ -91,7 +91,7 @@ def write_bundle(
     return [*files, "manifest.json"]
 
 
-def _record_json(record: FitRecord) -> dict[str, Any]:
+def _record_json(record: StoredFit) -> dict[str, Any]:
     """Every column; JSON columns stay text, because their bytes are what the log's digest covers."""
     return asdict(record) | {"recorded_at": instant(record.recorded_at)}
 
@@ -130,7 +130,7 @@ def read_bundle(directory: Path) -> Bundle:
         raise InputError(f"{directory} is not a whole bundle ({type(error).__name__}); ask for it again") from None
 
 
-def _check(record: FitRecord, atlas: pa.Table, events: list[Event], head: str) -> None:
+def _check(record: StoredFit, atlas: pa.Table, events: list[Event], head: str) -> None:
     previous = GENESIS
     for event in events:
         if event.previous != previous or event.computed_head() != event.head:
@@ -162,10 +162,10 @@ def _time(text: str) -> datetime:
     return datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-def _read_record(path: Path) -> FitRecord:
+def _read_record(path: Path) -> StoredFit:
     values = from_json(read_bytes(path, path.name), path.name)
     values["recorded_at"] = _time(values["recorded_at"])
-    record = record_of(FitRecord, values)
+    record = record_of(StoredFit, values)
     for text, form in (
         (record.fit_id, FIT),
         (record.cohort_hash, HASH),

@@ -27,7 +27,7 @@ from isuit.audit.results import QUANTUM, TOLERANCE, largest_difference, number_d
 from isuit.audit.verification import Expected, Verification
 from isuit.domain import WORDS, Estimate, FitConfig, FloatArray
 from isuit.errors import InputError
-from isuit.store.fits import FitRecord, curve_rows, skill_table
+from isuit.store.fits import StoredFit, curve_rows, skill_table
 
 Verdict = Literal["identical", "equivalent", "erased", "diverged"]
 # Where each part of a result is stored.
@@ -69,7 +69,7 @@ class Rederivation:
         return largest if math.isfinite(largest) else None
 
 
-def recorded_config(record: FitRecord) -> FitConfig:
+def recorded_config(record: StoredFit) -> FitConfig:
     """The configuration a fit was made with.
 
     Earlier versions recorded any word for gate, exposure and split, and a time for a day; a word that they did not
@@ -95,7 +95,7 @@ def recorded_config(record: FitRecord) -> FitConfig:
     )
 
 
-def check_stored(connection: duckdb.DuckDBPyConnection, record: FitRecord) -> list[str]:
+def check_stored(connection: duckdb.DuckDBPyConnection, record: StoredFit) -> list[str]:
     """Whether record, curves and skills of a fit are, to the bit, the ones that the log speaks of; what disagrees."""
     found = Verification()
     with found.checking("ledger.log"):
@@ -111,7 +111,7 @@ def check_stored(connection: duckdb.DuckDBPyConnection, record: FitRecord) -> li
 
 
 def compare(
-    record: FitRecord,
+    record: StoredFit,
     atlas: pa.Table,
     skills: pa.Table | None,
     estimate: Estimate,
@@ -150,7 +150,7 @@ def compare(
     return Rederivation(verdict, differences, compared, named)
 
 
-def _record_differences(record: FitRecord, estimate: Estimate) -> dict[str, float]:
+def _record_differences(record: StoredFit, estimate: Estimate) -> dict[str, float]:
     """What `ledger.fits` holds against the new estimate, by part."""
     gates = (asdict(estimate.identification), asdict(estimate.promotion) if estimate.promotion else None)
     pairs: dict[str, tuple[Any, Any]] = {

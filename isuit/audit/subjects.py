@@ -15,8 +15,8 @@ from isuit import canonical
 from isuit.audit.commitments import leaves_root, rider_lines, rows_leaf, skill_leaf
 from isuit.audit.results import result_digest
 from isuit.documents import from_json
-from isuit.store.cohorts import CohortRecord, stored_outcomes
-from isuit.store.fits import FitRecord, atlas_rows
+from isuit.store.cohorts import StoredCohort, stored_outcomes
+from isuit.store.fits import StoredFit, atlas_rows
 from isuit.store.query import rows
 
 # Where each table names the cohort or fit that a row belongs to.
@@ -52,7 +52,7 @@ def erased_leaves(connection: duckdb.DuckDBPyConnection) -> dict[str, list[str]]
 
 
 def check_cohort(
-    connection: duckdb.DuckDBPyConnection, cohort: CohortRecord, erased: list[str], found: Findings
+    connection: duckdb.DuckDBPyConnection, cohort: StoredCohort, erased: list[str], found: Findings
 ) -> None:
     """Every remaining row is one that was committed to; with no row gone, the cohort has its hash."""
     leaves = Leaves(connection, cohort.cohort_hash, "personal.outcomes", found)
@@ -78,7 +78,7 @@ def _canonical(batches: Iterable[pa.RecordBatch], found: Findings) -> Iterator[p
         yield batch
 
 
-def check_fit(connection: duckdb.DuckDBPyConnection, fit: FitRecord, erased: list[str], found: Findings) -> None:
+def check_fit(connection: duckdb.DuckDBPyConnection, fit: StoredFit, erased: list[str], found: Findings) -> None:
     """The recorded curves have their digest, and every remaining skill is one that was committed to."""
     atlas = atlas_rows(connection, fit.fit_id)
     if result_digest(fit.kind, fit.discrimination, fit.discrimination_se, atlas) != fit.result_digest:

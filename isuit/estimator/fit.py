@@ -13,7 +13,7 @@ from isuit.domain import (
     Estimate,
     FitConfig,
     FloatArray,
-    HeldOut,
+    HeldOutScores,
     Observations,
     PromotionReport,
     Skills,
@@ -23,9 +23,10 @@ from isuit.record.diagnostics import CalibrationGroup, Scores, ScoresOfAll
 from .diagnostics import forecasts, heldout, newcomers, record
 from .gate import Gate, Incidence, check, incidence
 from .likelihood import threads
-from .likelihood.latent import LatentFit, anchor_of, fit_latent
+from .likelihood.latent import LatentFit, fit_latent
 from .likelihood.prepared import Prepared
 from .likelihood.solver import Progress
+from .model.anchor import anchor_of
 from .model.basis import Spline, spline_for
 from .model.components import in_largest
 from .model.counts import Counts, count
@@ -36,7 +37,7 @@ from .promotion import also_predicts, candidate
 from .suitability import latent_parameters, single_parameters
 from .validity import validate
 
-ESTIMATOR_VERSION = "2"  # changes whenever the same cohort and configuration can give other numbers
+ESTIMATOR_VERSION = "3"  # changes whenever the same cohort and configuration can give other numbers
 
 GRID_POINTS = 101  # metrics at which a curve is told
 USABLE_OUTCOMES, USABLE_BINS = 5, 3
@@ -69,7 +70,7 @@ def fit(data: Observations, config: FitConfig | None = None, progress: Progress 
 class _Predicted:
     """Scores of outcomes that were kept back, for the record and for the diagnostics."""
 
-    held_out: HeldOut | None = None
+    held_out: HeldOutScores | None = None
     scores: Scores | None = None
     calibration: tuple[CalibrationGroup, ...] = ()
 
@@ -99,14 +100,14 @@ def _prepare(
     counts = count(data.rider, data.metric, data.outcome, spline, len(data.riders), site, chosen=chosen)
     if space is None:
         outcomes = len(data) if chosen is None else int(np.count_nonzero(chosen))
-        space = CurveSpace.for_outcomes(outcomes, spline, sites, anchor_of(config.anchor))
+        space = CurveSpace.for_outcomes(outcomes, spline, sites, anchor_of(config.anchor, spline))
         space = replace(space, origin=largest_clientele(counts, sites) if sites else None)
     return Prepared(counts, space)
 
 
 def _held_out(data: Observations, config: FitConfig, full: LatentFit, progress: Progress | None) -> _Predicted:
     """Fit what is not kept back, and score what is. The space of curves is the same; smoothing is chosen anew."""
-    kept_back = heldout.test_rows(data, config.split)
+    kept_back = heldout.kept_back_rows(data, config.split)
     test = data.rows(kept_back)
     successes = int(data.outcome.sum(dtype=np.int64)) - int(test.outcome.sum(dtype=np.int64))
     if not len(test) or successes in (0, len(data) - len(test)):
@@ -115,7 +116,7 @@ def _held_out(data: Observations, config: FitConfig, full: LatentFit, progress: 
     scored = forecasts.Forecasts.of(test, predicted, baseline)
     return _Predicted(
         forecasts.held_out(scored, config.split),
-        forecasts.of_forecasts(scored),
+        replace(forecasts.of_forecasts(scored), rule=heldout.RULES[config.split]),
         forecasts.calibration(predicted, scored.outcome),
     )
 

@@ -48,7 +48,10 @@ class Gate:
 
 
 def incidence(rider: CodeArray, metric: FloatArray, riders: int, bins: int) -> Incidence:
-    """Equal-count bins of the metric; outcomes of one metric are never divided, so there can be fewer bins."""
+    """How many outcomes each rider has in each of `bins` equal-count bins of the metric.
+
+    Outcomes with the same metric are never divided between bins, so there can be fewer bins than asked for.
+    """
     ranks = np.arange(1, bins) * metric.size // bins
     edges = np.unique(order_statistics(metric, ranks)) if metric.size else np.zeros(0)
     size = edges.size + 1

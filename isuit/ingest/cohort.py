@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 from isuit import canonical
 from isuit.canonical import as_arrow, as_numpy
 from isuit.columns import SLICE_ROWS, Column
-from isuit.domain import NO_TIME, Observations
+from isuit.domain import NO_SITE, NO_TIME, Observations
 from isuit.errors import InputError
 from isuit.ingest import values
 from isuit.ingest.layout import Agreement, checked_mapping, locate
 from isuit.ingest.refusals import Place, Refusals
-from isuit.ingest.sorting import IN_MEMORY_ROWS, Outcomes, Ranks, Sorter
+from isuit.ingest.sorting import IN_MEMORY_ROWS, LEFT_OUT, Outcomes, Ranks, Sorter
 from isuit.ingest.sources import WRONG_FIELDS, Source, Unreadable, open_file, open_object, paths_of
 from isuit.ingest.times import Defects, from_text, from_timestamps, zone_named
 
@@ -92,7 +92,7 @@ class Cohort:
         metric, outcome, observed_at = Column(np.float64, folder), Column(np.int8, folder), Column(np.int64, folder)
         rider_number, riders = _numbered(self._seen_riders, self._riders)
         site_number, sites = _numbered(self._seen_sites[1:], self._sites)
-        site_number = np.append(np.int32(-1), site_number)
+        site_number = np.append(np.int32(NO_SITE), site_number)
         for outcomes in self._sorter.slices(SLICE_ROWS):
             rider.append(rider_number[outcomes.rider])
             metric.append(outcomes.bits.view(np.float64))
@@ -234,12 +234,12 @@ class _Reader:
                 self._refusals.add_rows(column, defect, bad, place)
 
         rider = np.zeros(rows, np.int32)
-        site = np.full(rows, -1, np.int32)
+        site = np.full(rows, values.NULL, np.int32)
         observed_at = np.full(rows, NO_TIME, np.int64)
         bits, outcome = np.zeros(rows, np.uint64), np.zeros(rows, np.int8)
         if "rider" in arrays:
             rider, defects = self._riders.encode(values.encoded(arrays["rider"]))
-            refuse("rider", [*defects, (values.MISSING, rider < 0)])
+            refuse("rider", [*defects, (values.MISSING, rider == values.NULL)])
         if "site" in arrays:
             site, defects = self._sites.encode(values.encoded(arrays["site"]))
             refuse("site", defects)
@@ -268,7 +268,7 @@ class _Reader:
         sites, site_rank = _ranked(self._sites)
         if exclude:
             kept = ~as_numpy(exclude(riders).cast(pa.bool_()))
-            rider_rank = np.where(kept[rider_rank], rider_rank, np.int32(-1))
+            rider_rank = np.where(kept[rider_rank], rider_rank, np.int32(LEFT_OUT))
         # No site sorts before every site, so it takes the first rank; see `Ranks`.
         self._sorter.sort(Ranks(rider_rank, np.append(site_rank + np.int32(1), np.int32(0))))
         return Cohort(self._sorter, riders, sites, self._rows, self._progress)

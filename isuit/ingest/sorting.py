@@ -20,7 +20,9 @@ from numpy.typing import NDArray
 
 from isuit.canonical import as_numpy
 from isuit.errors import InputError
+from isuit.ingest.values import NULL
 
+LEFT_OUT = -1  # rank of a rider whose rows do not enter
 IN_MEMORY_ROWS = 1 << 24  # about 1.5 GB while sorting
 RANGE_ROWS = 1 << 16
 MOST_RANGES = 256  # a range's number is one byte, which sorts fastest
@@ -29,7 +31,7 @@ SPILL_MEMORY = "1500MB"  # DuckDB's; beyond it, it writes to the temporary direc
 
 
 class Outcomes(NamedTuple):
-    """Columns of coded outcomes. Riders count from 0; site 0 is none once ranked, -1 before; times as in `domain`."""
+    """Columns of coded outcomes. No site is `NULL`, and 0 once codes are ranks; times as in `domain`."""
 
     rider: NDArray[np.int32]
     site: NDArray[np.int32]
@@ -46,10 +48,10 @@ class Outcomes(NamedTuple):
 
 
 class Ranks(NamedTuple):
-    """The place of each code in the order of texts; riders that are left out have -1, no site has 0."""
+    """The place of each code in the order of texts; riders that are left out have `LEFT_OUT`, no site has 0."""
 
     rider: NDArray[np.int32]
-    site: NDArray[np.int32]  # the last one is for code -1, which indexes it
+    site: NDArray[np.int32]  # the last one is for the code NULL, which is -1 and so indexes it
 
 
 class Sorter:
@@ -116,7 +118,7 @@ def joined(parts: list[Outcomes]) -> Outcomes:
 def ranked(outcomes: Outcomes, ranks: Ranks) -> Outcomes:
     """With ranks instead of codes, and without the riders that are left out."""
     outcomes = outcomes._replace(rider=ranks.rider[outcomes.rider], site=ranks.site[outcomes.site])
-    kept = outcomes.rider >= 0
+    kept = outcomes.rider != LEFT_OUT
     return outcomes if kept.all() else outcomes.at(kept)
 
 
@@ -225,13 +227,13 @@ class _Spill:
 
     def sort(self, ranks: Ranks) -> None:
         riders = pa.table({"code": np.arange(len(ranks.rider), dtype=np.int32), "rank": ranks.rider})
-        codes = np.append(np.arange(len(ranks.site) - 1, dtype=np.int32), np.int32(-1))
+        codes = np.append(np.arange(len(ranks.site) - 1, dtype=np.int32), np.int32(NULL))
         self._run(
-            """
+            f"""
             CREATE TABLE sorted AS
             SELECT r.rank AS rider, s.rank AS site, observed_at, bits, outcome
             FROM unsorted JOIN riders r ON r.code = rider JOIN sites s ON s.code = site
-            WHERE r.rank >= 0
+            WHERE r.rank <> {LEFT_OUT}
             ORDER BY 1, 2, 3, 4, 5
             """,
             riders=riders,

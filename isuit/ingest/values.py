@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from isuit.canonical import as_arrow, as_numpy
 from isuit.ingest.times import Defects
 
+NULL = -1  # code of a null; it indexes the last place of an array by codes, which is kept for it
 MISSING = "missing"
 NOT_UTF8 = "text that is not UTF-8"
 EMPTY = "empty text"
@@ -43,15 +44,15 @@ class TextCodes:
         return list(self._codes)
 
     def encode(self, array: pa.Array) -> tuple[NDArray[np.int32], Defects]:
-        """Codes of an array of text or integers, -1 where it is null."""
+        """Codes of an array of text or integers, `NULL` where it is null."""
         if not pa.types.is_dictionary(array.type):
             array = array.dictionary_encode()
-        indices = array.indices.fill_null(-1) if array.null_count else array.indices
+        indices = array.indices.fill_null(NULL) if array.null_count else array.indices
         index = as_numpy(indices).astype(np.int64, copy=False)
         # Only values that occur: a dictionary may hold more than its array uses, and may itself hold nulls.
         occurs = np.bincount(index + 1, minlength=len(array.dictionary) + 1)[1:] > 0
         used = np.flatnonzero(occurs)
-        code_of = np.full(len(array.dictionary) + 1, -1, np.int32)  # the last one is for index -1
+        code_of = np.full(len(array.dictionary) + 1, NULL, np.int32)  # the last one is for index NULL
         code_of[used] = self._codes_of(array.dictionary.take(as_arrow(used, pa.int64())))
         codes = code_of[index]
         defects: Defects = []
@@ -65,7 +66,7 @@ class TextCodes:
         texts = _python_texts(values)
         codes = list(map(known.get, texts))  # in C: almost all are known after the first batches
         return [
-            code if code is not None else -1 if text is None else self._code_of_new(text)
+            code if code is not None else NULL if text is None else self._code_of_new(text)
             for code, text in zip(codes, texts, strict=True)
         ]
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from isuit.domain import GateReport, HeldOut, PromotionReport
+from isuit.domain import GateReport, HeldOutScores, PromotionReport
 from isuit.published.base import FIT, HASH, HEAD, Published
 from isuit.record import Diagnostics
 
@@ -39,13 +39,16 @@ class FitRecord(Published):
     kind: Literal["latent", "single-curve"]
     discrimination: float | None
     discrimination_se: float | None
+    discrimination_interval: tuple[float, float] | None = Field(
+        description="The 95 % interval of the discrimination, on its logarithm."
+    )
     log_likelihood: float
     estimator_version: str
     tool_version: str = Field(description="The version of isuit that made the fit.")
     configuration: dict[str, Any]
     identification: GateReport
     promotion: PromotionReport | None
-    held_out: HeldOut | None
+    held_out: HeldOutScores | None
     skills: int = Field(description="Number of riders with a skill when the fit was recorded.")
     commitment: str | None = Field(description="Root over the salted leaves of the skills.")
     result_digest: str
@@ -79,7 +82,10 @@ class FitSummary(Published):
     promotion: PromotionReport | None
     discrimination: float | None
     discrimination_se: float | None
-    held_out: HeldOut | None
+    discrimination_interval: tuple[float, float] | None = Field(
+        description="The 95 % interval of the discrimination, on its logarithm."
+    )
+    held_out: HeldOutScores | None
     outcomes: int
     riders: int
     sites: int

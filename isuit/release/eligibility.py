@@ -21,11 +21,12 @@ from numpy.typing import NDArray
 from isuit.domain import FloatArray, IntArray
 from isuit.errors import PolicyRefusal
 from isuit.release.identities import fold, is_placeholder, named_twice
-from isuit.store.fits import FitRecord, fit_records
+from isuit.store.fits import StoredFit, fit_records
 from isuit.store.query import arrow, rows
 
 GLOBAL = "global"  # the one cell of cohorts without sites
 NOWHERE = -1  # an outcome without a place, in a cohort that has places
+_NOBODY = -1  # the code of a placeholder or of someone who opted out; their rows are left out
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ class Eligible:
     """The eligible outcomes, and what an operator is told about those that are not."""
 
     outcomes: Outcomes
-    fit: FitRecord  # the newest: its expert curve and exposure are the release's
+    fit: StoredFit  # the newest: its expert curve and exposure are the release's
     too_recent: int = 0  # lines
     untimed: int = 0  # lines of cohorts that never said until when they were observed
     placeholders: int = 0
@@ -78,9 +79,9 @@ class Eligible:
     reasons: list[str] = field(default_factory=list)
 
 
-def topics(connection: duckdb.DuckDBPyConnection, as_of: datetime | None = None) -> dict[Topic, list[FitRecord]]:
+def topics(connection: duckdb.DuckDBPyConnection, as_of: datetime | None = None) -> dict[Topic, list[StoredFit]]:
     """The fits of every activity and dimension, oldest first."""
-    found: dict[Topic, list[FitRecord]] = {}
+    found: dict[Topic, list[StoredFit]] = {}
     for fit in fit_records(connection):
         if as_of is None or fit.recorded_at <= as_of:
             found.setdefault(Topic(fit.activity, fit.dimension), []).append(fit)
@@ -88,7 +89,7 @@ def topics(connection: duckdb.DuckDBPyConnection, as_of: datetime | None = None)
 
 
 def refuse_doubles(
-    connection: duckdb.DuckDBPyConnection, fits: list[FitRecord], opted_out: Callable[[str], bool]
+    connection: duckdb.DuckDBPyConnection, fits: list[StoredFit], opted_out: Callable[[str], bool]
 ) -> None:
     """Refuse cohorts that hold somebody both by ID and by token: they would be two of the k that a cell needs.
 
@@ -110,7 +111,7 @@ def refuse_doubles(
 
 def eligible(
     connection: duckdb.DuckDBPyConnection,
-    fits: list[FitRecord],
+    fits: list[StoredFit],
     before: datetime,
     opted_out: Callable[[str], bool],
 ) -> Eligible:
@@ -130,7 +131,7 @@ def eligible(
     for name, spelling, good in zip(names, folded, kept & ~gone, strict=True):
         if good:
             spellings[code_of[spelling]].append(name)
-    code = np.array([code_of.get(spelling, -1) for spelling in folded], dtype=np.int64)
+    code = np.array([code_of.get(spelling, _NOBODY) for spelling in folded], dtype=np.int64)
     row_name = encoded.indices.to_numpy().astype(np.int64)
     rows = (kept & ~gone)[row_name] if names else np.zeros(0, dtype=bool)
     place, places = _places(old)
@@ -169,7 +170,7 @@ def counts_as_rider(folded: str) -> bool:
     return not is_placeholder(folded)
 
 
-def _union(connection: duckdb.DuckDBPyConnection, fits: list[FitRecord], before: datetime) -> pa.Table:
+def _union(connection: duckdb.DuckDBPyConnection, fits: list[StoredFit], before: datetime) -> pa.Table:
     """Distinct lines over the cohorts, in an order that follows from their values."""
     until: dict[str, date | None] = {}
     for fit in fits:

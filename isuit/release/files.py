@@ -24,7 +24,7 @@ from isuit.documents.tables import csv_rows, read_parquet
 from isuit.errors import InputError
 from isuit.published import Format, ReleaseCheck, ReleaseMetadata, ReleaseRow
 from isuit.release.cells import shape
-from isuit.release.format import rows_digest
+from isuit.release.format import lines_digest
 from isuit.release.page import read_page, release_page
 
 EXTENSIONS: dict[Format, str] = {
@@ -155,7 +155,7 @@ def check_file(path: Path) -> ReleaseCheck:
         return ReleaseCheck(ok=False, release=None, rows=0, digest=None, format=kind, problems=[problem])
     problems: list[str] = []
     rows = [row for row in _validated(ReleaseRow, found.rows, "row", problems) if isinstance(row, ReleaseRow)]
-    digest = rows_digest(row.line() for row in rows)
+    digest = lines_digest(row.line() for row in rows)
     metadata = None
     if found.metadata is None:
         problems.append("the metadata are missing: the file is cut short, or its metadata file is not beside it")

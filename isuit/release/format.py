@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Iterable
 
 
-def rows_digest(lines: Iterable[str]) -> str:
+def lines_digest(lines: Iterable[str]) -> str:
     state = hashlib.sha256()
     for line in lines:
         state.update(line.encode() + b"\n")

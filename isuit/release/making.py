@@ -1,4 +1,4 @@
-"""One release, in the order of DESIGN section 6: eligible, space, suppress, fit, influence, round, carry forward.
+"""One release, in the order of docs/contract.md, section 8: eligible, space, withhold, fit, influence, round, carry.
 
 `make_release` reads the store and writes nothing. What it returns is all that a release consists of: the rows, who
 stands behind each, and, for the operator alone, why cells are missing.
@@ -23,13 +23,13 @@ from isuit.release.carrying import Fate, Key, Released, fingerprints
 from isuit.release.cell_curves import CellCurves, comparable, fit_cells
 from isuit.release.cells import cell_of
 from isuit.release.dates import cut_off
-from isuit.release.eligibility import Eligible, Topic, eligible, refuse_doubles, topics
+from isuit.release.eligibility import NOWHERE, Eligible, Topic, eligible, refuse_doubles, topics
 from isuit.release.identities import fold
 from isuit.release.influence import refused_bins
 from isuit.release.policy import Policy
 from isuit.release.rounding import RowMaker
 from isuit.release.screening import Placed, Reasons
-from isuit.store.fits import FitRecord
+from isuit.store.fits import StoredFit
 from isuit.store.releases import BinRecord, ReleaseRecord, release_bins, release_lines, release_members
 from isuit.store.sites import Coordinates, known_sites
 
@@ -78,10 +78,10 @@ class Source:
     ) -> Source:
         return cls(connection, opted_out, known_sites(connection), as_of)
 
-    def topics(self) -> dict[Topic, list[FitRecord]]:
+    def topics(self) -> dict[Topic, list[StoredFit]]:
         return topics(self.connection, self.as_of)
 
-    def eligible(self, fits: list[FitRecord], before: datetime) -> Eligible:
+    def eligible(self, fits: list[StoredFit], before: datetime) -> Eligible:
         return eligible(self.connection, fits, before, self.opted_out)
 
 
@@ -118,7 +118,7 @@ def _release_topic(
     day: date,
     series: Series,
     topic: Topic,
-    fits: list[FitRecord],
+    fits: list[StoredFit],
     before: Mapping[Key, Released],
     draft: Draft,
 ) -> None:
@@ -143,8 +143,8 @@ def _release_topic(
 
 
 def screen(placed: Placed, policy: Policy, reasons: Reasons) -> Placed | None:
-    """Suppress what is thin, then refuse what is dominated."""
-    left = screening.suppress_thin(placed, policy, reasons)
+    """Withhold what is thin, then refuse what is dominated."""
+    left = screening.withhold_thin(placed, policy, reasons)
     return None if left is None else screening.refuse_dominated(left, policy, reasons)
 
 
@@ -173,7 +173,7 @@ def _fresh(
     return made
 
 
-def fit_until_nothing_is_refused(placed: Placed, policy: Policy, fit: FitRecord, reasons: Reasons) -> CellCurves | None:
+def fit_until_nothing_is_refused(placed: Placed, policy: Policy, fit: StoredFit, reasons: Reasons) -> CellCurves | None:
     """Fit what is left; points that one rider moves too far leave with their outcomes, and the rest is fitted again."""
     config = recorded_config(fit)
     left: Placed | None = placed
@@ -265,7 +265,7 @@ def _riders_and_outcomes(found: Eligible, source: Source, series: Series, topic:
     return fingerprints(screening.place(found.outcomes, source.sites, everyone, series.bins[topic], Reasons()))
 
 
-def _explain(source: Source, fits: list[FitRecord], found: Eligible, policy: Policy, reasons: Reasons) -> None:
+def _explain(source: Source, fits: list[StoredFit], found: Eligible, policy: Policy, reasons: Reasons) -> None:
     """For the operator: what kept outcomes out, and which cells only lack time."""
     if found.untimed:
         reasons.notes.append(
@@ -291,6 +291,6 @@ def _explain(source: Source, fits: list[FitRecord], found: Eligible, policy: Pol
 
 def _cells(source: Source, found: Eligible, policy: Policy) -> set[str]:
     """The cells in which any eligible outcome lies."""
-    used = {found.outcomes.places[place] for place in np.unique(found.outcomes.place).tolist() if place >= 0}
+    used = {found.outcomes.places[place] for place in np.unique(found.outcomes.place).tolist() if place != NOWHERE}
     names = {cell_of(site, source.sites, policy.resolution) for site in used}
     return {name for name in names if name is not None}

@@ -30,7 +30,7 @@ def _field(default: float, direction: Direction, description: str, **bounds: Any
 
 
 class Policy(BaseModel):
-    """The rules of a release. The defaults are those of DESIGN section 6."""
+    """The rules of a release. The defaults are part of the contract (docs/contract.md, section 8)."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 

@@ -1,7 +1,7 @@
-"""Step 3: suppress, before anything is fitted. What is dropped here cannot reach a number that is published.
+"""Step 3: withhold what is thin, before anything is fitted: it cannot reach a number that is published.
 
 riders of a cell          the union over its sites, each once
-thin bins, thin cells     fewer than k riders: dropped with all their outcomes
+thin bins, thin cells     fewer than k riders: withheld with all their outcomes
 weight                    a rider weighs at most the cap in a bin of a cell, copies of a line weigh nothing more
 dominance                 a cell that one or two riders weigh too much in is refused
 """
@@ -22,6 +22,7 @@ from isuit.release.eligibility import NOWHERE, Outcomes
 from isuit.release.policy import Policy
 from isuit.store.sites import Coordinates
 
+NO_CELL = -1  # of an outcome whose site has no coordinates, or that a rule withholds
 _WEIGHT_STEPS = 2**20  # weights are whole multiples of 1 / this: sums are exact in any order of rows
 
 
@@ -80,12 +81,12 @@ def place(
         reasons.notes.append("some outcomes have no site, in a cohort that has sites: they are in no cell")
     cells = sorted({name for name in names if name is not None})
     code_of = {name: code for code, name in enumerate(cells)}
-    lookup = np.array([-1 if name is None else code_of[name] for name in names] + [-1], dtype=np.int64)
-    cell = lookup[outcomes.place]  # NOWHERE, which is -1, picks the last
+    lookup = np.array([NO_CELL if name is None else code_of[name] for name in names] + [NO_CELL], dtype=np.int64)
+    cell = lookup[outcomes.place]  # NOWHERE, which is -1, picks the last one
     riders = distinct_riders(cell, outcomes, len(cells))
     for code in np.flatnonzero(riders < policy.k).tolist():
         reasons.add(cells[code], _few(policy))
-    rows = (cell >= 0) & np.append(riders >= policy.k, False)[cell]
+    rows = (cell != NO_CELL) & np.append(riders >= policy.k, False)[cell]
     if not rows.any():
         return None
     if bins is None:
@@ -98,12 +99,12 @@ def place(
     return placed.of_rows(rows) if rows.any() else None
 
 
-def suppress_thin(placed: Placed, policy: Policy, reasons: Reasons) -> Placed | None:
-    """Drop every (cell, bin) with fewer than k riders, then every cell with fewer than k."""
+def withhold_thin(placed: Placed, policy: Policy, reasons: Reasons) -> Placed | None:
+    """What is left when every (cell, bin) with fewer than k riders is withheld, then every cell with fewer than k."""
     number = len(placed.cells) * placed.bins.number
     enough = bins_with_enough(distinct_riders(placed.pair, placed.outcomes, number), policy)
     rows = enough[placed.pair]
-    riders = distinct_riders(np.where(rows, placed.cell, -1), placed.outcomes, len(placed.cells))
+    riders = distinct_riders(np.where(rows, placed.cell, NO_CELL), placed.outcomes, len(placed.cells))
     for code in np.flatnonzero(riders < policy.k).tolist():
         reasons.add(placed.cells[code], f"{_few(policy)} in every bin of the metric")
     rows &= (riders >= policy.k)[placed.cell]
@@ -111,8 +112,8 @@ def suppress_thin(placed: Placed, policy: Policy, reasons: Reasons) -> Placed | 
 
 
 def distinct_riders(group: IntArray, outcomes: Outcomes, groups: int) -> IntArray:
-    """How many riders each group has, each once whatever sites they visited; negative codes are in no group."""
-    inside, riders = group >= 0, max(len(outcomes.riders), 1)
+    """How many riders each group has, each once whatever sites they visited; `NO_CELL` is no group."""
+    inside, riders = group != NO_CELL, max(len(outcomes.riders), 1)
     pairs = np.unique(group[inside] * riders + outcomes.rider[inside])
     return np.bincount(pairs // riders, minlength=groups)
 

@@ -24,7 +24,7 @@ from isuit.ingest.canonical_file import read_canonical
 from isuit.published import BundleReport, Disagreement, RederiveReport, VerifyReport
 from isuit.service.stores import DEFAULT_WAIT, open_store
 from isuit.store.cohorts import find_cohort, stored_outcomes
-from isuit.store.fits import FitRecord, atlas_rows, find_fit, skill_rows
+from isuit.store.fits import StoredFit, atlas_rows, find_fit, skill_rows
 from isuit.store.opening import Store
 
 Progress = Callable[[str, float], None]
@@ -60,7 +60,7 @@ def report_of(found: Verification, known_head: str | None) -> VerifyReport:
 class Material:
     """What a re-derivation starts from: the record, what was recorded, and the outcomes at hand."""
 
-    record: FitRecord
+    record: StoredFit
     atlas: pa.Table
     skills: pa.Table | None
     outcomes: pa.Table | None = None  # from the store; None when the auditor brings a file
@@ -121,7 +121,7 @@ def rederive_bundle(
     return _from_file(material, source, columns, timezone, progress)
 
 
-def _require_version(record: FitRecord) -> None:
+def _require_version(record: StoredFit) -> None:
     from isuit import estimator
 
     if record.estimator_version != estimator.ESTIMATOR_VERSION:

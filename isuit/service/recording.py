@@ -17,8 +17,8 @@ from isuit.audit.results import result_digest
 from isuit.domain import Estimate, FitConfig
 from isuit.ingest import Cohort
 from isuit.record import as_json
-from isuit.store.cohorts import CohortRecord, find_cohort, insert_cohort, insert_commitments, insert_outcomes
-from isuit.store.fits import FitRecord, curve_rows, get_fit, insert_atlas, insert_fit, insert_skills
+from isuit.store.cohorts import StoredCohort, find_cohort, insert_cohort, insert_commitments, insert_outcomes
+from isuit.store.fits import StoredFit, curve_rows, get_fit, insert_atlas, insert_fit, insert_skills
 from isuit.store.opening import Store
 from isuit.store.sites import Coordinates, record_sites
 
@@ -76,9 +76,9 @@ def _commit_rows(connection: duckdb.DuckDBPyConnection, cohort: Cohort) -> Commi
     return commitment
 
 
-def _cohort_record(cohort: Cohort, untimed: int, commitment: Commitment) -> CohortRecord:
+def _cohort_record(cohort: Cohort, untimed: int, commitment: Commitment) -> StoredCohort:
     report = cohort.report
-    return CohortRecord(
+    return StoredCohort(
         cohort_hash=cohort.cohort_hash,
         outcomes=report.outcomes,
         riders=report.riders,
@@ -91,7 +91,7 @@ def _cohort_record(cohort: Cohort, untimed: int, commitment: Commitment) -> Coho
     )
 
 
-def _log_cohort(connection: duckdb.DuckDBPyConnection, record: CohortRecord, suppressed: int) -> None:
+def _log_cohort(connection: duckdb.DuckDBPyConnection, record: StoredCohort, suppressed: int) -> None:
     payload = {
         "cohort_hash": record.cohort_hash,
         "commitment": record.commitment,
@@ -107,7 +107,7 @@ def _append_fit(
     connection: duckdb.DuckDBPyConnection, fit_id: str, cohort_hash: str, config: FitConfig, estimate: Estimate
 ) -> None:
     commitment = _commit_skills(connection, fit_id, estimate)
-    record = FitRecord(
+    record = StoredFit(
         fit_id=fit_id,
         cohort_hash=cohort_hash,
         activity=config.activity,
@@ -132,7 +132,7 @@ def _append_fit(
     curves = curve_rows(estimate)
     insert_atlas(connection, fit_id, config.activity, config.dimension, curves)
     digest = result_digest(record.kind, record.discrimination, record.discrimination_se, curves)
-    insert_fit(connection, FitRecord(**{**asdict(record), "result_digest": digest}))
+    insert_fit(connection, StoredFit(**{**asdict(record), "result_digest": digest}))
     payload = {
         "fit_id": fit_id,
         "cohort_hash": cohort_hash,

@@ -26,7 +26,7 @@ from isuit.release import dates
 from isuit.release.bins import Bins
 from isuit.release.eligibility import Topic
 from isuit.release.files import EXTENSIONS, check_file, files
-from isuit.release.format import described, rows_digest
+from isuit.release.format import described, lines_digest
 from isuit.release.making import Draft, Progress, Series, Source, make_release
 from isuit.release.policy import Policy, policy_of
 from isuit.service.recording import canonical_json
@@ -158,7 +158,7 @@ def _record(draft: Draft, day: date, policy: Policy) -> tuple[ReleaseRecord, lis
         release=name,
         rows=len(lines),
         cells=draft.cells,
-        digest=rows_digest(lines),
+        digest=lines_digest(lines),
         observed_before=dates.cut_off(day, policy.lag_days).date(),
         policy=policy.model_dump(),
         weaker_than_default=policy.weaker_than_default(),

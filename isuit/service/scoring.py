@@ -13,7 +13,7 @@ from isuit.errors import InputError
 from isuit.published import ScoredConditions, ScoreReport, reading
 from isuit.record import Parameters
 from isuit.service.stores import DEFAULT_WAIT, open_store
-from isuit.store.fits import FitRecord, atlas_rows, find_fit
+from isuit.store.fits import StoredFit, atlas_rows, find_fit
 from isuit.tables import read_table, require_format, write_table
 
 
@@ -34,7 +34,7 @@ def skill_value(level: str | float) -> float:
 class Scorer:
     """One fit, ready to score: its record, its sites and the metric's observed range."""
 
-    record: FitRecord
+    record: StoredFit
     parameters: Parameters
     sites: frozenset[str]
     observed: tuple[float, float]

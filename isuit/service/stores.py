@@ -17,7 +17,7 @@ from isuit.store.opening import open_store as open_directory
 from isuit.store.paths import StorePaths
 
 DEFAULT_WAIT = 10.0  # seconds
-# What a store is created with unless it is told otherwise (DESIGN section 6).
+# What a store is created with unless it is told otherwise (docs/contract.md, section 8).
 DEFAULT_POLICY: Mapping[str, Any] = Policy().model_dump()
 
 

@@ -12,13 +12,13 @@ import pyarrow as pa
 from isuit import canonical
 from isuit.store.query import batches, first, insert, rows
 
-# The order of the canonical lines (DESIGN section 3): a null is an empty field and comes first, TAB sorts below every
-# character a text may hold, and the metric's bits sort negative values after positive ones, each by size.
+# The order of the canonical lines (docs/contract.md, section 3): a null is an empty field and comes first, TAB sorts
+# below every character a text may hold, and the metric's bits sort negative values after positive ones, each by size.
 CANONICAL_ORDER = "rider, site NULLS FIRST, observed_at NULLS FIRST, metric < 0, abs(metric), outcome"
 
 
 @dataclass(frozen=True)
-class CohortRecord:
+class StoredCohort:
     """A row of `ledger.cohorts`: the cohort as it was registered, whatever was erased since."""
 
     cohort_hash: str
@@ -32,16 +32,16 @@ class CohortRecord:
     registered_at: datetime
 
 
-def find_cohort(connection: duckdb.DuckDBPyConnection, cohort_hash: str) -> CohortRecord | None:
+def find_cohort(connection: duckdb.DuckDBPyConnection, cohort_hash: str) -> StoredCohort | None:
     row = first(connection, "SELECT * FROM ledger.cohorts WHERE cohort_hash = ?", [cohort_hash])
-    return CohortRecord(*row) if row else None
+    return StoredCohort(*row) if row else None
 
 
-def cohort_records(connection: duckdb.DuckDBPyConnection) -> list[CohortRecord]:
-    return [CohortRecord(*row) for row in rows(connection, "SELECT * FROM ledger.cohorts ORDER BY registered_at")]
+def cohort_records(connection: duckdb.DuckDBPyConnection) -> list[StoredCohort]:
+    return [StoredCohort(*row) for row in rows(connection, "SELECT * FROM ledger.cohorts ORDER BY registered_at")]
 
 
-def insert_cohort(connection: duckdb.DuckDBPyConnection, record: CohortRecord) -> None:
+def insert_cohort(connection: duckdb.DuckDBPyConnection, record: StoredCohort) -> None:
     connection.execute(
         "INSERT INTO ledger.cohorts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [

@@ -20,7 +20,7 @@ SHORTEST_PREFIX = 8  # digits
 
 
 @dataclass(frozen=True)
-class FitRecord:
+class StoredFit:
     """A row of `ledger.fits`. The JSON columns are canonical text; the properties read them."""
 
     fit_id: str
@@ -50,7 +50,7 @@ class FitRecord:
         return None if text is None else from_json(text, f"the column {column} of a fit")
 
 
-def insert_fit(connection: duckdb.DuckDBPyConnection, record: FitRecord) -> None:
+def insert_fit(connection: duckdb.DuckDBPyConnection, record: StoredFit) -> None:
     values = astuple(record)
     connection.execute(f"INSERT INTO ledger.fits VALUES ({', '.join('?' * len(values))})", list(values))
 
@@ -108,17 +108,17 @@ def insert_skills(connection: duckdb.DuckDBPyConnection, fit_id: str, skills: Sk
         connection.unregister("incoming")
 
 
-def fit_records(connection: duckdb.DuckDBPyConnection) -> list[FitRecord]:
+def fit_records(connection: duckdb.DuckDBPyConnection) -> list[StoredFit]:
     """Every fit, oldest first."""
-    return [FitRecord(*row) for row in rows(connection, "SELECT * FROM ledger.fits ORDER BY recorded_at, fit_id")]
+    return [StoredFit(*row) for row in rows(connection, "SELECT * FROM ledger.fits ORDER BY recorded_at, fit_id")]
 
 
-def get_fit(connection: duckdb.DuckDBPyConnection, fit_id: str) -> FitRecord | None:
+def get_fit(connection: duckdb.DuckDBPyConnection, fit_id: str) -> StoredFit | None:
     row = first(connection, "SELECT * FROM ledger.fits WHERE fit_id = ?", [fit_id])
-    return FitRecord(*row) if row else None
+    return StoredFit(*row) if row else None
 
 
-def find_fit(connection: duckdb.DuckDBPyConnection, reference: str) -> FitRecord:
+def find_fit(connection: duckdb.DuckDBPyConnection, reference: str) -> StoredFit:
     """The fit that a fit id, a cohort hash, or a prefix of at least 8 digits of either names."""
     prefix = re.fullmatch(r"(?:(isuit-[cf]1):)?([0-9a-fA-F]*)", reference.strip())
     if prefix is None:

@@ -178,7 +178,7 @@ def _acquire(
     create: bool,
     inspect: bool,
 ) -> Store:
-    """The order of DESIGN: exclusive first, clean up, then what was asked for; until the deadline."""
+    """Exclusive first, clean up, then what was asked for; until the deadline (docs/contract.md, section 5)."""
     deadline = time.monotonic() + wait
     while True:
         try:

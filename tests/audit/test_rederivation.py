@@ -127,6 +127,17 @@ def test_a_changed_result_diverges(store_copy: Path) -> None:
     assert report.curve_difference == pytest.approx(0.01)
 
 
+@pytest.mark.parametrize(("change", "verdict"), [(5e-5, "equivalent"), (2e-4, "diverged")])
+def test_a_ten_thousandth_of_a_skill_sd_is_what_machines_may_differ_by(
+    store_copy: Path, change: float, verdict: str
+) -> None:
+    """Here the record differs from the refit as if another machine had made it."""
+    fit_id = history.fits(store_copy)[1].fit_id
+    changed(store_copy, f"UPDATE atlas.difficulty SET difficulty = difficulty + {change} WHERE fit_id = '{fit_id}'")
+    changed(store_copy, f"UPDATE ledger.fits SET result_digest = 'x' WHERE fit_id = '{fit_id}'")
+    assert checks.rederive(store_copy, fit_id).verdict == verdict
+
+
 def test_a_changed_skill_diverges(store_copy: Path) -> None:
     fit_id = history.fits(store_copy)[1].fit_id
     changed(store_copy, f"UPDATE personal.skills SET skill_mean = skill_mean + 1 WHERE fit_id = '{fit_id}'")
@@ -283,6 +294,16 @@ class TestBundle:
         with pytest.raises(InputError, match="holds no cohort"):
             checks.rederive_bundle(tmp_path / "bundle")
         assert checks.rederive_bundle(tmp_path / "bundle", cohort).verdict == "identical"
+
+    def test_of_a_single_curve_which_has_no_difficulty(
+        self, tmp_path: Path, cohort_table: Callable[..., pa.Table]
+    ) -> None:
+        """Nulls go into the file and come back as nulls: here difficulty, its error and the shared curve's site."""
+        table = cohort_table(5, riders=2, sites=("north", "south"))
+        summary = fit(tmp_path / "store", table, FitConfig())
+        assert summary.kind == "single-curve"
+        checks.bundle(tmp_path / "store", summary.fit_id, tmp_path / "bundle", with_cohort=True)
+        assert checks.rederive_bundle(tmp_path / "bundle").verdict == "identical"
 
     @pytest.mark.parametrize("name", ["fit.json", "atlas.csv", "log.jsonl"])
     def test_a_changed_file_is_refused_even_with_a_new_manifest(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -205,3 +206,16 @@ def test_no_disagreement_names_a_rider(tampering: Tampering) -> None:
     assert found.disagreements
     assert "rider-0009" not in str(found.disagreements)
     assert "someone-else" not in str(found.disagreements)
+
+
+def test_an_event_that_follows_another_one_than_the_last_is_noticed(tampering: Tampering) -> None:
+    """Its own head is right: only the chain tells that the event before it was passed over."""
+    events = read_log(tampering.connection)
+    branch = replace(events[-1], previous=events[-3].head)
+    found = tampering.verdict(
+        f"UPDATE ledger.log SET previous = '{branch.previous}', head = '{branch.computed_head()}' "
+        f"WHERE sequence = {branch.sequence}"
+    )
+    assert found.disagreements == [
+        ("ledger.log", f"event {branch.sequence} of the log does not follow the one before it")
+    ]

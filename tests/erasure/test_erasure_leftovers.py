@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from cohort_stores import MARKED, contents, files_with, held, small_store
+from cohort_stores import MARKED, add_cohort, cohort_table, contents, files_with, held, rider_names, small_store
 
 from isuit.erasure import erasure, rewrite
 from isuit.errors import StoreError, UnfinishedWarning
-from isuit.service.checks import verify
+from isuit.service.checks import bundle, verify
+from isuit.service.history import fits
 from isuit.service.riders import delete_riders
 from isuit.service.stores import open_store
 
@@ -94,6 +96,25 @@ def test_a_copy_that_differs_is_never_swapped_in(store: Path, monkeypatch: pytes
     assert (store / "store.duckdb").read_bytes() == before
     monkeypatch.undo()
     assert verify(store).disagreements == []
+
+
+def test_only_bundles_of_cohorts_that_held_the_rider_are_counted(store: Path, tmp_path: Path) -> None:
+    cohort_hash = add_cohort(store, cohort_table(7, 200, rider_names(10)), 7)  # without the rider
+    bundle(store, cohort_hash, tmp_path / "others", with_cohort=True)
+    bundle(store, fits(store)[0].fit_id, tmp_path / "theirs", with_cohort=True)
+    assert delete_riders(store, [MARKED]).bundles_with_rows == 1
+
+
+def test_an_erasure_that_the_disk_has_no_room_for_is_not_begun(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rewrite needs the size of the database and some more; a little less than that is free."""
+    before, size = contents(store), (store / "store.duckdb").stat().st_size
+    usage = shutil.disk_usage(store)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage._replace(free=size + (16 << 20)))
+    with pytest.raises(StoreError, match="nothing was erased"):
+        delete_riders(store, [MARKED])
+    monkeypatch.undo()
+    assert contents(store) == before
+    assert held(store, MARKED)
 
 
 def test_a_deletion_that_reaches_others_is_rolled_back(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from isuit.domain import FitConfig, GateReport, HeldOut, Observations, PromotionReport
+from isuit.domain import FitConfig, GateReport, HeldOutScores, Observations, PromotionReport
+from isuit.estimator import fit
 from isuit.estimator.likelihood.latent import penalised_log_likelihood
 from isuit.estimator.likelihood.prepared import Prepared
 from isuit.estimator.model.basis import spline_for
@@ -105,10 +106,33 @@ def test_the_null_has_the_smoothing_it_is_given(reference: Observations) -> None
 def test_held_out_outcomes_can_only_take_a_promotion_away() -> None:
     good = PromotionReport(True, 50.0, 1e-10, ())
     refused = PromotionReport(False, 0.1, 0.4, ("no skill",))
-    better, worse = (HeldOut(skill, 0.02, 0.2, 0.2, 100, "rider") for skill in (-0.019, -0.021))
+    better, worse = (HeldOutScores(skill, 0.02, 0.2, 0.2, 100, "rider") for skill in (-0.019, -0.021))
     assert also_predicts(good, None) == also_predicts(good, better) == good
     assert also_predicts(refused, better) == refused
     told = also_predicts(good, worse)
     assert (told.ok, told.likelihood_ratio, told.p_value) == (False, 50.0, 1e-10)
     assert told.shortfalls[0].startswith("skill predicts held-out outcomes worse than the single curve")
     assert also_predicts(refused, worse).shortfalls == ("no skill", *told.shortfalls)
+
+
+def weak_skill(sites: int) -> Observations:
+    """Weak skill, so that p-values are far from zero; every rider goes to several of the sites."""
+    generator = np.random.default_rng(5)
+    rider = np.repeat(np.arange(60), 20)
+    metric = generator.uniform(0, 36, rider.size)
+    site = (rider % sites + (generator.random(rider.size) < 0.3)) % sites if sites else None
+    return observations(
+        rider, metric, simulate(generator, rider, generator.standard_normal(60), parabola(metric), a=0.4), site
+    )
+
+
+@pytest.mark.parametrize(("sites", "regressors"), [(0, 0), (2, 1), (3, 2)])
+def test_each_regressor_of_the_population_is_a_degree_of_freedom(sites: int, regressors: int) -> None:
+    """Shares of visits add up to one: a cohort with three sites has two regressors, which mean nothing if a = 0."""
+    promotion = fit(weak_skill(sites)).promotion
+    assert promotion is not None
+    assert promotion.likelihood_ratio is not None
+    ratio = promotion.likelihood_ratio
+    at_zero = chi2.sf(ratio, regressors) if regressors else 0.0
+    assert promotion.p_value == pytest.approx(0.5 * at_zero + 0.5 * chi2.sf(ratio, regressors + 1), rel=1e-9)
+    assert promotion.p_value > 1e-7

@@ -11,7 +11,7 @@ import pytest
 from isuit.pages import data_of
 from isuit.published import ReleaseMetadata, ReleaseRow
 from isuit.release.files import check_file, files
-from isuit.release.format import rows_digest
+from isuit.release.format import lines_digest
 
 CELL = "87386d2eaffffff"
 
@@ -29,7 +29,7 @@ def released(cell: str = CELL) -> tuple[list[str], str]:
     ]  # fmt: skip
     lines = [row.line() for row in rows]
     about = ReleaseMetadata(
-        release="2025-01-01", rows=3, cells=1, digest=rows_digest(lines), observed_before=date(2024, 10, 3),
+        release="2025-01-01", rows=3, cells=1, digest=lines_digest(lines), observed_before=date(2024, 10, 3),
         policy={"k": 10}, weaker_than_default=[], metrics=[], citation="-", estimator_version="1", tool_version="0",
     )  # fmt: skip
     return lines, about.line()

@@ -63,6 +63,11 @@ def test_a_cell_is_indexed_directly_and_not_by_way_of_a_parent() -> None:
     assert cells.cell_of("s", {"s": (latitude, longitude)}, 7) == direct
 
 
+def test_a_cohort_without_sites_is_one_cell_and_a_site_without_coordinates_none() -> None:
+    assert cells.cell_of(None, {}, 7) == "global"
+    assert cells.cell_of("somewhere", {"elsewhere": (45.0, 7.0)}, 7) is None
+
+
 @pytest.mark.parametrize(("latitude", "longitude"), [(0.0, 180.0), (-17.0, 179.999), (65.0, -179.99), (52.0, -180.0)])
 def test_a_cell_on_the_antimeridian_is_cut_in_two(latitude: float, longitude: float) -> None:
     index = h3.latlng_to_cell(latitude, longitude, 3)
@@ -97,6 +102,7 @@ def test_a_cell_around_a_pole_spans_all_longitudes(pole: float) -> None:
 @settings(max_examples=200, deadline=None)
 @given(low=st.floats(-1e4, 1e4), span=st.floats(1e-3, 1e4))
 @example(low=-5e-324, span=12.0)
+@example(low=5.0, span=119.0)  # a width of 10 needs thirteen bins
 def test_bins_are_round_and_cover_what_k_riders_reach(low: float, span: float) -> None:
     rider = np.repeat(np.arange(12), 2)
     metric = np.tile([low, low + span], 12)
@@ -104,11 +110,17 @@ def test_bins_are_round_and_cover_what_k_riders_reach(low: float, span: float) -
     assert found is not None
     assert 1 <= found.number <= bins.MOST
     assert found.number >= 5 or span < 1e-9 * max(abs(low), 1)
+    assert float(f"{found.width:e}".split("e")[0]) in (1.0, 2.0, 2.5, 4.0, 5.0)
     inside = found.of(metric)
     assert (inside >= 0).all()
     for index in range(found.number):
         assert found.edge(index) < found.centre(index) < found.edge(index + 1)
         assert found.of(np.array([found.centre(index)])) == [index]
+
+
+def test_a_bin_has_its_lower_edge_and_the_last_one_its_upper_too() -> None:
+    found = bins.Bins(2, 3, 0.5).of(np.array([0.99, 1.0, 1.49, 1.5, 2.0, 2.5, 2.51]))
+    assert found.tolist() == [bins.OUTSIDE, 0, 0, 1, 2, 2, bins.OUTSIDE]
 
 
 def test_bins_of_a_constant_metric() -> None:
@@ -166,6 +178,31 @@ def test_weights_are_capped_and_exact_in_any_order() -> None:
     plain = count(outcomes.rider, outcomes.metric, outcomes.outcome, spline, riders)
     units = count(outcomes.rider, outcomes.metric, outcomes.outcome, spline, riders, weight=np.ones(key.size))
     assert (plain.trials != units.trials).nnz == 0
+
+
+@pytest.mark.parametrize(
+    ("heaviest", "second", "dominated"),
+    [(25.0, 15.0, False), (25.5, 1.0, True), (20.5, 20.0, True), (20.0, 20.0, False), (1.0, 1.0, False)],
+)
+def test_one_rider_may_weigh_a_quarter_and_two_two_fifths(heaviest: float, second: float, dominated: bool) -> None:
+    found = screening.is_dominated(np.array([heaviest]), np.array([second]), np.array([100.0]), Policy())
+    assert found.tolist() == [dominated]
+
+
+@pytest.mark.parametrize(("shares", "left"), [([10, 8, *[5] * 6], True), ([11, 11, *[4] * 7], False)])
+def test_a_cell_that_two_riders_dominate_is_refused(shares: list[int], left: bool) -> None:
+    """Of 48 and of 50 outcomes the heaviest has less than a quarter; the two heaviest have 37 and 44 %."""
+    rider = np.repeat(np.arange(len(shares)), shares)
+    names = tuple(f"{number:02d}" for number in range(len(shares)))
+    ones = np.ones(rider.size, np.int64)
+    metric = np.arange(rider.size) / rider.size
+    outcomes = Outcomes(names, tuple((name,) for name in names), rider, 0 * rider, ("site",), metric, ones, ones)
+    one_bin = bins.Bins(0, 1, 1.0)
+    cell = screening.Placed(outcomes, ("cell",), 0 * rider, one_bin.of(metric), one_bin)
+    reasons = screening.Reasons()
+    found = screening.refuse_dominated(cell, Policy(weight_cap=100.0), reasons)
+    assert (found is not None) is left
+    assert bool(reasons.cells) is not left
 
 
 def test_a_link_by_one_rider_is_none() -> None:

@@ -75,6 +75,17 @@ def test_few_who_did_not_change_are_flagged(store: Path) -> None:
     assert flagged <= 4  # 5 % of 20 is 1
 
 
+def test_a_rider_is_no_link_for_their_own_skill(tmp_path: Path) -> None:
+    """Both seasons have `me` and four others: with the one asked about they would be enough to link the two."""
+    common = population(21, "s", 4) | {"me": 0.0}
+    for year, tag in ((2024, "a"), (2025, "b")):
+        fit(tmp_path / "store", season(year, common | population(year, tag, 40), year), FitConfig())
+    points = trajectory(tmp_path / "store", "me").points
+    assert all(point.usable for point in points)
+    assert "share 4 other riders" in (points[1].note or "")
+    assert points[1].linked_mean is None
+
+
 def test_ranges_that_do_not_meet_cannot_be_compared(tmp_path: Path) -> None:
     riders = population(5, "s", 60)
     config = FitConfig()

@@ -30,11 +30,12 @@ from ..model.population import visits
 
 LEVEL = 0.01
 LEAST_RIDERS = 50  # with fewer the variance among riders is too uncertain to test with
-MOST_ENTRIES = 1 << 22  # counts that are looked at; of a larger cohort every second rider, or third, or further
+MOST_ENTRIES = 1 << 22  # counts that are looked at; in a larger cohort those of every second or third rider, and so on
 CLIENTELE_RIDERS = 20  # a clientele of fewer counts with the rest
 MOST_CLIENTELES = 8
+_OTHERS = -1  # code of the riders who are in none of the largest clienteles
 STEEPER = 0.1  # relative change of discrimination over one sd of the metric that is worth a sentence
-NOT_NORMAL = 0.1  # coefficient of a departure from normal that is
+NOT_NORMAL = 0.1  # coefficient of a departure from normal that is worth one
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class _Tested:
 
     @classmethod
     def of(cls, fit: LatentFit) -> _Tested:
-        """All riders, or of a large cohort as many as bound the cost."""
+        """All riders; of a cohort with more than `MOST_ENTRIES` counts, every second or third rider, and so on."""
         solution, likelihood = fit.solution, fit.problem.likelihood
         a, _, population = split(fit.problem, solution.phi)
         posterior, every = solution.at.posterior, -(-likelihood.counts.trials.nnz // MOST_ENTRIES)
@@ -130,8 +131,8 @@ def _clienteles(tested: _Tested) -> ClienteleTest | None:
         return None
     first = 1 + (1 if space.anchor is not None else 0)
     columns = tested.scores[:, 1 + first : 1 + first + max(1, space.spline.free - 1)].toarray()
-    groups = np.unique(member[member >= 0])
-    chosen = groups[1:] if np.all(member >= 0) else groups  # all of them together are the curve itself
+    groups = np.unique(member[member != _OTHERS])
+    chosen = groups[1:] if np.all(member != _OTHERS) else groups  # all of them together are the curve itself
     extra = np.hstack([columns * (member == group)[:, None] for group in chosen])
     statistic, p_value, _ = score_test(tested.scores, tested.covariance, extra)
     sentence = None
@@ -150,7 +151,7 @@ def _clienteles(tested: _Tested) -> ClienteleTest | None:
 
 
 def _clientele_of(counts: Counts, sites: int) -> IntArray | None:
-    """The site that each rider visits most, among the largest clienteles; -1 for the others."""
+    """The site that each rider visits most, among the largest clienteles; `_OTHERS` for the others."""
     if sites < 2:
         return None
     most = np.asarray(visits(counts, sites).argmax(axis=1)).ravel()
@@ -159,7 +160,7 @@ def _clientele_of(counts: Counts, sites: int) -> IntArray | None:
     large = large[np.argsort(-riders[large], kind="stable")][:MOST_CLIENTELES]
     if large.size < 2:
         return None
-    return np.where(np.isin(most, large), most, -1)
+    return np.where(np.isin(most, large), most, _OTHERS)
 
 
 def _normality(tested: _Tested) -> NormalityTest:

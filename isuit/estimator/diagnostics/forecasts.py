@@ -1,8 +1,8 @@
 """How well outcomes were predicted that a fit did not see: scores, their parts, and how certain they are.
 
 Two forecasts are compared throughout: that of the latent fit, and that of the single curve, which knows nothing of
-skill. Losses are rounded to a power of two so small that sums of them are exact, so every figure is the same to the
-last bit in any order of the rows.
+skill. Losses are rounded to multiples of a small power of two, so that adding them up is exact and every figure is the
+same to the last bit whatever the order of the rows.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, stdtrit  # of the normal and of Student's distribution
 
-from isuit.domain import FloatArray, HeldOut, IntArray, Observations, Split
+from isuit.domain import FloatArray, HeldOutScores, IntArray, Observations, Split
 from isuit.record.diagnostics import (
     BrierParts,
     CalibrationGroup,
@@ -75,7 +75,11 @@ class _Losses:
 
 
 def exact(values: FloatArray) -> FloatArray:
-    """Values rounded so that sums of any of them, also of some several times, need no more than 53 bits."""
+    """The values rounded to multiples of a power of two so small that nothing visible is lost.
+
+    Sums of such values are exact in floating point, and so do not depend on the order of the rows. There are a few bits
+    to spare, because the bootstrap adds some values up several times.
+    """
     largest = max(float(np.max(np.abs(values), initial=0.0)), 1e-30)  # less is nothing beside a loss
     step = 2.0 ** np.ceil(np.log2(largest * max(1, values.size)) - 50)
     return np.asarray(np.rint(values / step) * step)
@@ -90,7 +94,7 @@ def _figures(sums: FloatArray) -> FloatArray:
     return np.stack([brier, brier_single, skill, log, log_single, log_single - log], axis=-1)
 
 
-def held_out(forecasts: Forecasts, split: Split) -> HeldOut:
+def held_out(forecasts: Forecasts, split: Split) -> HeldOutScores:
     """Brier scores, and the Brier skill over the single curve with a rider-clustered standard error."""
     losses = _Losses.of(forecasts)
     brier, brier_single, skill = (float(value) for value in _figures(losses.sums())[:3])
@@ -99,7 +103,7 @@ def held_out(forecasts: Forecasts, split: Split) -> HeldOut:
     influence = by_rider[:, 1] - (1.0 - skill) * by_rider[:, 2]
     correction = len(by_rider) / max(1, len(by_rider) - 1)
     se = float(np.sqrt(correction * np.sum(influence**2)) / max(float(by_rider[:, 2].sum()), np.finfo(float).tiny))
-    return HeldOut(
+    return HeldOutScores(
         brier_skill=skill,
         brier_skill_se=se,
         brier=brier,
@@ -155,7 +159,10 @@ def _tail(clusters: int) -> float:
 
 
 def _in_fixed_order(losses: _Losses, cluster: IntArray, mark: NDArray[np.uint64]) -> FloatArray:
-    """Sums by cluster, in the order of a hash of the cluster's rows, so that no label decides who is drawn."""
+    """Outcomes and losses of each cluster, one row each. The order of the rows decides whom the bootstrap draws.
+
+    It is that of a hash of the cluster's metrics and times: another name for a rider draws nobody else.
+    """
     sums = losses.sums(cluster)
     # The upper bits of each mark: sums of whole numbers below 2^53 are exact in any order.
     fingerprint = np.bincount(cluster, weights=(mark >> np.uint64(38)).astype(np.float64))
@@ -179,7 +186,7 @@ def _dealt(sums: FloatArray) -> FloatArray:
 
 
 def _resampled(sums: FloatArray) -> FloatArray:
-    """Sums over clusters drawn with replacement, a row for each replicate; so many replicates at a time as stay small.
+    """Sums over clusters drawn with replacement, one row for each replicate; some replicates at a time, to save memory.
 
     From the raw bits of PCG64, which numpy promises to keep; its methods for distributions may change.
     """

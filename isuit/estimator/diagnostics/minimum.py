@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from isuit.domain import Z95, FloatArray
+from isuit.domain import NO_SITE, Z95, FloatArray
 from isuit.record.diagnostics import Minimum
 
 from ..likelihood.latent import LatentFit
@@ -15,7 +15,7 @@ _FINE = 501
 _UNDEFINED = Minimum(location=None, lower=None, upper=None)  # monotone or flat: its interval has no end
 
 
-def least_difficulty(fit: LatentFit, site: int = -1) -> Minimum:
+def least_difficulty(fit: LatentFit, site: int = NO_SITE) -> Minimum:
     """The least difficulty, and all metrics around it at which a slope of zero cannot be rejected (Fieller)."""
     spline = fit.space.spline
     metric = np.linspace(spline.lower, spline.upper, _FINE)

@@ -15,7 +15,7 @@ from scipy.interpolate import CubicSpline
 from scipy.linalg import LinAlgError
 
 from isuit import columns
-from isuit.domain import FloatArray, IntArray, Observations
+from isuit.domain import NO_SITE, FloatArray, IntArray, Observations
 from isuit.errors import EstimationError
 from isuit.record.diagnostics import Scores, ScoresOfAll
 
@@ -53,7 +53,7 @@ class Refit:
         return np.concatenate([np.zeros(0), *map(suitability, columns.slices(len(test), columns.DESIGN_ROWS))])
 
 
-# Fits the rows of a mask and only the riders who have any there, under a name of its own in the progress.
+# Takes a mask of rows and a name for the progress; fits these rows, with only the riders who have any among them.
 Refitter = Callable[[NDArray[np.bool_], str], Refit]
 
 
@@ -80,7 +80,7 @@ def nobody(reason: str, held_out: Scores | None) -> ScoresOfAll:
 
 
 class _Untold(Exception):
-    """Why there is no score."""
+    """There is no score, for the reason that the message gives."""
 
 
 def _new_riders(data: Observations, refit: Refitter) -> Scores:
@@ -122,7 +122,7 @@ def _fitted(data: Observations, kept_back: NDArray[np.bool_], refit: Refitter, s
 
 
 def places(test: Observations, space: CurveSpace) -> IntArray:
-    return np.full(len(test), -1) if test.site is None or not space.sites else test.site.astype(np.int64)
+    return np.full(len(test), NO_SITE) if test.site is None or not space.sites else test.site.astype(np.int64)
 
 
 def marginals(latent: LatentFit, metric: FloatArray, site: IntArray) -> FloatArray:

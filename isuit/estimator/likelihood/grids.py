@@ -119,10 +119,12 @@ def _first_look(counts: Counts, a: float, f: FloatArray, prior_mean: FloatArray)
 
 
 def _blocks(counts: Counts, mean: FloatArray) -> list[Block]:
-    """Riders by how much is known of them, then by place, forwards and backwards in turn, so that neighbours are alike.
+    """Cut the riders into blocks whose posteriors have about the same width and lie close together.
 
-    Of two riders with as many outcomes, the one nearer to an end of the skills has the wider posterior: widths follow
-    places, and sorting by width itself would bring both ends together.
+    Riders are sorted by their number of outcomes, in classes, because it decides how wide a posterior is; and within a
+    class by their mean, upwards in one class and downwards in the next, so that neighbours are alike across classes.
+    Sorting by the width itself would not do: posteriors are wide at both ends of the skills, which would then share a
+    grid.
     """
     known = np.floor(np.log2(np.maximum(counts.rider_trials, 1.0)) / 2)  # widths differ by up to two in each
     order = np.lexsort((np.where(known % 2 == 0, mean, -mean), known))

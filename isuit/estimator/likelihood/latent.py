@@ -1,4 +1,4 @@
-"""The latent fit: skill and difficulty told apart, with standard errors, in units of the cohort's skill."""
+"""The latent fit: skill apart from difficulty, with standard errors, in units of the sd of the cohort's skill."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ import numpy as np
 from scipy.special import expit
 
 from isuit import columns
-from isuit.domain import FloatArray, IntArray
+from isuit.domain import NO_SITE, FloatArray, IntArray
 
 from ..model.counts import Counts
-from ..model.curves import Anchor, CurveSpace, ItemCurve
+from ..model.curves import CurveSpace, ItemCurve
 from ..model.normal import NODES, WEIGHTS
 from ..model.population import Units, population_design
+from ..model.smoothing import FREE
 from .quadrature import MarginalLikelihood
 from .single_curve import SingleCurve
 from .solver import Problem, Progress, Solution, State, penalised, solve, split
@@ -56,11 +57,11 @@ class LatentFit:
         return float(np.sqrt(slope @ self.solution.covariance @ slope))
 
     def log_odds(self, metric: FloatArray, site: int) -> FloatArray:
-        """f at the metrics of one site (-1: the shared curve)."""
+        """f at the metrics of one site (`NO_SITE`: the shared curve)."""
         a, coefficients, _ = split(self.problem, self.solution.phi)
         return self.space.design(metric, np.full(metric.size, site), a).apply(coefficients)
 
-    def difficulty(self, metric: FloatArray, site: int = -1) -> Band:
+    def difficulty(self, metric: FloatArray, site: int = NO_SITE) -> Band:
         """Difficulty and its standard error, by the delta method over curve, discrimination and population."""
         value, slope = self.difficulty_slope(metric, site)
         spread = slope @ self.solution.covariance
@@ -83,7 +84,7 @@ class LatentFit:
         ]
         return value, np.hstack(columns)
 
-    def slope_band(self, metric: FloatArray, site: int = -1) -> Band:
+    def slope_band(self, metric: FloatArray, site: int = NO_SITE) -> Band:
         """The derivative of f along the metric, with its standard error: where its sign is certain."""
         a, coefficients, _ = split(self.problem, self.solution.phi)
         design = self.space.design(metric, np.full(metric.size, site), a, derivative=1)
@@ -94,7 +95,7 @@ class LatentFit:
         se = np.sqrt(np.einsum("xm,xm->x", spread, columns))
         return Band(columns @ coefficients, se, np.zeros(metric.size))
 
-    def marginal(self, metric: FloatArray, site: int = -1) -> FloatArray:
+    def marginal(self, metric: FloatArray, site: int = NO_SITE) -> FloatArray:
         """The single suitability curve: skill integrated out over the population's mixture."""
         f = self.log_odds(metric, site)
         theta = (self.units.points[:, None] + NODES).ravel()
@@ -126,7 +127,7 @@ class LatentFit:
 
     @property
     def population_degrees_of_freedom(self) -> float:
-        """The part of the above that the population's regressors take."""
+        """The part of `effective_degrees_of_freedom` that belongs to the population's regressors."""
         information = self.solution.at.information
         assert information is not None
         by_parameter = np.einsum("mn,nm->m", self.solution.covariance, information)
@@ -141,9 +142,10 @@ def fit_latent(
     near: LatentFit | None = None,
     progress: Progress | None = None,
 ) -> LatentFit:
-    """Fit skill and difficulty, starting from the single curve.
+    """Fit skill and difficulty.
 
-    Or from a fit of the whole cohort, near which the fit of a part must be; such a fit predicts and has no errors.
+    The solver starts from the single curve; or, when `counts` are a part of a cohort, from `near`, the whole's fit,
+    which must be close by. A fit that starts from `near` is for predictions, and has no standard errors.
     """
     items = ItemCurve.of(space, counts.item_metric, counts.item_site)
     used = int(items.plain.groups.max(initial=-1)) + 1
@@ -151,7 +153,7 @@ def fit_latent(
     problem = Problem(
         MarginalLikelihood(counts, population),
         items,
-        np.concatenate([[-1], items.plain.groups, population.groups]),
+        np.concatenate([[FREE], items.plain.groups, population.groups]),
         items.plain.size,
     )
     if near is None:
@@ -183,10 +185,3 @@ def _first_discrimination(counts: Counts, f: FloatArray | None) -> float:
 
 def penalised_log_likelihood(fit: LatentFit) -> float:
     return penalised(fit.problem, fit.solution.phi, fit.solution.rho, fit.solution.at.log_likelihood)
-
-
-def anchor_of(points: tuple[tuple[float, float], ...] | None) -> Anchor | None:
-    if points is None:
-        return None
-    metric, suitability = np.array(points, dtype=np.float64).T
-    return Anchor(metric, suitability)

@@ -22,7 +22,7 @@ def factor(matrix: FloatArray) -> FloatArray:
 
 
 def solve(lower: FloatArray, right: FloatArray) -> FloatArray:
-    """The solution for a vector or the columns of a matrix."""
+    """The solution x of `matrix @ x = right`, for a vector or for the columns of a matrix, from the lower factor."""
     solution, _ = dpotrs(lower, right, lower=1)
     return np.asarray(solution)
 

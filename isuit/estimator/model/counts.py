@@ -28,7 +28,7 @@ _BUCKETS = 2**14  # equal parts of the range that find a metric's cell, five tim
 
 @dataclass(frozen=True)
 class Counts:
-    """Trials and successes per rider and item, sparse and of the same structure."""
+    """Trials and successes per rider and item, as two sparse matrices with entries at the same places."""
 
     trials: csr_matrix  # riders x items
     successes: csr_matrix
@@ -81,9 +81,10 @@ def count(
     weight: FloatArray | None = None,
     chosen: NDArray[np.bool_] | None = None,
 ) -> Counts:
-    """Count outcomes, each as one or as its weight, or only those chosen. The order of the rows does not matter.
+    """Count outcomes by rider and item. The order of the rows does not matter.
 
-    Weights must be whole multiples of a power of two, so that their sums are exact in any order.
+    Each outcome counts as one, or as its `weight`; with `chosen`, only rows of that mask count. Weights must be whole
+    multiples of a power of two, so that their sums are exact in any order.
     """
     rows = rider.size if chosen is None else int(np.count_nonzero(chosen))
     cells: _Cells | _Values = _Cells(spline)
@@ -121,14 +122,14 @@ class _Values:
 
 
 class _Cells:
-    """The fine cells of a spline. A metric's place in its cell is told in whole steps: their sums are exact."""
+    """The fine cells of a spline. Where a metric lies in its cell is rounded to whole steps, whose sums are exact."""
 
     def __init__(self, spline: Spline) -> None:
         self._spline = spline
         self._edges = cell_edges(spline)
         self.width = self._edges.size - 1
         self._start, self._step = self._edges[:-1], np.diff(self._edges) / _STEPS
-        # Of each bucket how many edges lie in lower ones; those in the bucket itself, mostly one or none, are compared.
+        # For each bucket, how many edges lie in lower ones. Edges inside the bucket, mostly one or none, are compared.
         inside = np.bincount((self._edges * _BUCKETS).astype(np.int64), minlength=_BUCKETS + 1)
         self._below, self._most = np.cumsum(inside) - inside, int(inside.max())
         self._next_edge = np.append(self._edges, np.inf)
@@ -143,13 +144,13 @@ class _Cells:
         return cell, np.rint((unit - self._start[cell]) / self._step[cell])
 
     def mean(self, cell: IntArray, steps: FloatArray, trials: IntArray) -> FloatArray:
-        """The mean metric of cells with so many trials and steps in all."""
+        """The mean metric of each cell, from the sum of its outcomes' steps and their number."""
         mean = self._start[cell] + self._step[cell] * steps / trials
         return np.asarray(self._spline.lower + (self._spline.upper - self._spline.lower) * mean)
 
 
 class _Entries:
-    """Sparse entries by rider and code, made slice by slice; a rider's rows are all in one slice."""
+    """The entries of both matrices, collected slice by slice. A rider's rows must all be in one slice."""
 
     def __init__(self, riders: int, codes: int) -> None:
         self._bits = max(1, codes - 1).bit_length()
@@ -170,7 +171,7 @@ class _Entries:
         self._successes.append(successes)
 
     def matrices(self, seen: NDArray[np.bool_]) -> tuple[csr_matrix, csr_matrix]:
-        """Trials and successes over the codes that occur. They share what says where their entries stand."""
+        """Trials and successes as riders x codes that occur; both matrices share one copy of their indices."""
         code = self._code.array()
         if not seen.all():
             item, number = Column(np.int32), (np.cumsum(seen) - 1).astype(np.int32)
@@ -196,7 +197,7 @@ def _tallied(key: IntArray, outcome: CodeArray) -> tuple[IntArray, IntArray, Int
 
 
 def _summed(key: IntArray, outcome: CodeArray, weight: FloatArray) -> tuple[IntArray, FloatArray, FloatArray]:
-    """The same with weights."""
+    """The distinct keys in order, and the weights of all rows and of the successes, summed by key."""
     order = np.argsort(key)
     key, weight = key[order], weight[order]
     start = _starts(key)

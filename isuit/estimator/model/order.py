@@ -1,4 +1,4 @@
-"""Order statistics of a column that may be larger than memory: exact, and never a sorted or copied whole.
+"""Exact order statistics of a column that may be larger than memory: it is neither sorted nor copied as a whole.
 
 Binary64 numbers sort as their bits do (those of negative ones inverted), so a range of numbers is a range of whole
 numbers. A pass over the column counts how many fall into each of 2^16 equal parts of that range; the part that holds
@@ -21,7 +21,7 @@ _FEW = 1 << 17
 
 @dataclass(frozen=True)
 class _Range:
-    """Numbers from `low` to `high` as ordered bits; `below` of the column are smaller, `inside` are within."""
+    """A range of numbers, ends included, as ordered bits; how many of the column are below it and how many inside."""
 
     low: int
     high: int
@@ -57,7 +57,7 @@ def quantiles(column: FloatArray, shares: FloatArray) -> FloatArray:
 
 
 def _ordered(numbers: FloatArray) -> NDArray[np.int64]:
-    """Whole numbers in the order of these; -0.0 becomes 0.0."""
+    """Integers that sort as these numbers do; -0.0 becomes 0.0."""
     bits = (numbers + 0.0).view(np.int64)
     return np.asarray(bits ^ ((bits >> 63) & np.int64(0x7FFF_FFFF_FFFF_FFFF)))
 

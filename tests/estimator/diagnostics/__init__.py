@@ -1,0 +1,1 @@
+"""Tests of what a fit says about itself."""

@@ -1,0 +1,1 @@
+"""Tests of the model: curves, counts, the population of skills."""
