@@ -25,7 +25,10 @@ def band_metric(spline: Spline) -> FloatArray:
 
 
 def single_parameters(space: CurveSpace, sites: tuple[str, ...], single: SingleCurve) -> SingleCurveParameters:
-    """What scoring needs of a single curve; its standard errors take outcomes as independent."""
+    """What `score` needs to know of a single curve.
+
+    The standard errors take outcomes as independent of one another, because a single curve knows no riders.
+    """
     metric = band_metric(space.spline)
     bands = {}
     for code, name in _curves(space, sites):
@@ -110,7 +113,7 @@ def score(parameters: Parameters, metric: float, site: str | None, skill: float)
     name = site if site is not None and parameters.sites else ""
     if name not in parameters.bands:
         raise InputError("No rider links this site to the others, so it has no difficulty; score at another site.")
-    code = parameters.sites.index(name) if name else -1
+    code = parameters.sites.index(name) if name else NO_SITE
     a = parameters.raw_discrimination if isinstance(parameters, LatentParameters) else 0.0
     f = float(space.design(np.array([metric]), np.array([code]), a).apply(np.array(parameters.coefficients))[0])
     band, spline = parameters.bands[name], space.spline
