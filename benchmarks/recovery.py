@@ -165,10 +165,8 @@ def coverage_rows(results: list[dict[str, Any]]) -> list[Row]:
         covered = Mean.of(100 * r[key] for r in latent)
         ok = 93.0 <= covered.value <= 97.0
         rows.append(Row(f"{name}: coverage of 95 % bands, {label}", "93 % to 97 %", f"{covered.text(2)} %", ok))
-    inside = Mean.of(
-        100 * float(abs(r["discrimination_a"] - Truth().discrimination) <= _Z95 * r["discrimination_a_se"])
-        for r in latent
-    )
+    intervals = [r["discrimination_a_interval"] for r in latent]
+    inside = Mean.of(100 * float(low <= Truth().discrimination <= high) for low, high in intervals)
     places = [r["difficulty_min_interval"] for r in latent if r["difficulty_min_knots"] is not None]
     around = Mean.of(100 * float(low <= Truth().optimum <= high) for low, high in places)
     marginal = np.array([r["marginal_largest_difference"] for r in latent])

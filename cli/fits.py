@@ -105,6 +105,10 @@ def fit(
     _print_sketch(fitted.detail.curves)
 
 
+def _interval(ends: tuple[float, float] | None) -> str:
+    return "" if ends is None else f" (95 %: {ends[0]:.3f} to {ends[1]:.3f})"
+
+
 def _print_summary(summary: FitSummary) -> None:
     print(f"cohort    {summary.cohort_hash}")
     print(f"fit       {summary.fit_id} ({'recorded' if summary.recorded else 'confirmed: it was recorded before'})")
@@ -117,8 +121,7 @@ def _print_summary(summary: FitSummary) -> None:
         print(f"          {shortfall}")
     print(f"kind      {summary.kind}" + ("" if summary.kind == "latent" else ": one curve for all, no skills"))
     if summary.discrimination is not None:
-        error = "" if summary.discrimination_se is None else f" (standard error {summary.discrimination_se:.3f})"
-        print(f"discrimination {summary.discrimination:.3f}{error}")
+        print(f"discrimination {summary.discrimination:.3f}{_interval(summary.discrimination_interval)}")
     if summary.held_out:
         held = summary.held_out
         print(
@@ -214,6 +217,8 @@ def show(
     print(
         f"         {shown.cohort.outcomes} outcomes, {shown.cohort.riders} riders, {shown.cohort.sites} sites, {span}"
     )
+    if shown.fit.discrimination is not None:
+        print(f"a        {shown.fit.discrimination:.3f}{_interval(shown.fit.discrimination_interval)}")
     for shortfall in shown.fit.identification.shortfalls:
         print(f"gate     {shortfall}")
     for shortfall in shown.fit.promotion.shortfalls if shown.fit.promotion is not None else []:

@@ -1,6 +1,6 @@
 """The things isuit speaks of, as frozen values: outcomes, configurations, estimates.
 
-Nothing here computes or stores. What a caller asks for is validated here, whoever calls: a typo from a notebook must
+Nothing here estimates or stores. What a caller asks for is validated here, whoever calls: a typo from a notebook must
 not be recorded. `Observations` is what an estimator reads, `FitConfig` what a caller asks for,
 `Estimate` what comes back; the store writes an `Estimate` down and an auditor gets the same one again.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from datetime import date, datetime
-from math import isfinite
+from math import exp, isfinite
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -202,6 +202,18 @@ class Skills:
     outcomes: IntArray
     bins: IntArray
     usable: NDArray[np.bool_]
+
+
+def discrimination_interval(discrimination: float | None, se: float | None) -> tuple[float, float] | None:
+    """The 95 % interval of a discrimination with this standard error; None where there is none.
+
+    On the logarithm: a discrimination is positive, its estimate skewed to the right, and large ones less certain.
+    Symmetric about the estimate, the interval would leave out too many truths above it.
+    """
+    if discrimination is None or se is None:
+        return None
+    factor = exp(Z95 * se / discrimination)
+    return discrimination / factor, discrimination * factor
 
 
 @dataclass(frozen=True)

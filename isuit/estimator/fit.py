@@ -24,9 +24,10 @@ from isuit.record.diagnostics import CalibrationGroup, Scores, ScoresOfAll
 from .diagnostics import forecasts, heldout, newcomers, record
 from .gate import Gate, Incidence, check, incidence
 from .likelihood import threads
-from .likelihood.latent import LatentFit, anchor_of, fit_latent
+from .likelihood.latent import LatentFit, fit_latent
 from .likelihood.prepared import Prepared
 from .likelihood.solver import Progress
+from .model.anchor import anchor_of
 from .model.basis import Spline, spline_for
 from .model.components import in_largest
 from .model.counts import Counts, count
@@ -37,7 +38,7 @@ from .promotion import also_predicts, candidate
 from .suitability import latent_parameters, single_parameters
 from .validity import validate
 
-ESTIMATOR_VERSION = "2"  # changes whenever the same cohort and configuration can give other numbers
+ESTIMATOR_VERSION = "3"  # changes whenever the same cohort and configuration can give other numbers
 
 GRID_POINTS = 101  # metrics at which a curve is evaluated
 USABLE_OUTCOMES, USABLE_BINS = 5, 3
@@ -100,7 +101,7 @@ def _prepare(
     counts = count(data.rider, data.metric, data.outcome, spline, len(data.riders), site, chosen=chosen)
     if space is None:
         outcomes = len(data) if chosen is None else int(np.count_nonzero(chosen))
-        space = CurveSpace.for_outcomes(outcomes, spline, sites, anchor_of(config.anchor))
+        space = CurveSpace.for_outcomes(outcomes, spline, sites, anchor_of(config.anchor, spline))
         space = replace(space, origin=largest_clientele(counts, sites) if sites else None)
     return Prepared(counts, space)
 
@@ -116,7 +117,7 @@ def _held_out(data: Observations, config: FitConfig, full: LatentFit, progress: 
     scored = forecasts.Forecasts.of(test, predicted, baseline)
     return _Predicted(
         forecasts.held_out(scored, config.split),
-        forecasts.of_forecasts(scored),
+        replace(forecasts.of_forecasts(scored), rule=heldout.RULES[config.split]),
         forecasts.calibration(predicted, scored.outcome),
     )
 

@@ -14,8 +14,9 @@ from isuit.record.parameters import Band, LatentParameters, Parameters, Populati
 
 from .likelihood.latent import LatentFit
 from .likelihood.single_curve import SingleCurve
+from .model.anchor import Anchor, JoinedAnchor
 from .model.basis import Spline
-from .model.curves import Anchor, CurveSpace
+from .model.curves import CurveSpace
 
 _BAND_POINTS = 21  # standard errors are smoother than the curve
 
@@ -74,6 +75,7 @@ class _Space(TypedDict):
     sites: tuple[str, ...]
     site_size: int | None
     anchor: tuple[tuple[float, float], ...] | None
+    anchor_spacing: float | None
 
 
 def _space(space: CurveSpace, sites: tuple[str, ...]) -> _Space:
@@ -89,18 +91,25 @@ def _space(space: CurveSpace, sites: tuple[str, ...]) -> _Space:
         "sites": tuple(sites) if space.sites else (),
         "site_size": space.site_size,
         "anchor": points,
+        "anchor_spacing": None if anchor is None else anchor.spacing,
     }
 
 
 def _space_of(parameters: Parameters) -> CurveSpace:
     """The space that `_space` described."""
-    anchor = None
-    if parameters.anchor is not None:
-        points = np.array(parameters.anchor)
-        anchor = Anchor(points[:, 0], points[:, 1])
     lower, upper = parameters.metric_range
     spline = Spline(lower, upper, parameters.inner_knots, parameters.degree, parameters.penalty_order)
-    return CurveSpace(spline, len(parameters.sites), anchor, parameters.site_size)
+    return CurveSpace(spline, len(parameters.sites), _anchor(parameters), parameters.site_size)
+
+
+def _anchor(parameters: Parameters) -> Anchor | None:
+    """The anchor that a fit was made with; without a spacing it is of a fit whose anchor was joined by lines."""
+    if parameters.anchor is None:
+        return None
+    metric, suitability = np.array(parameters.anchor).T
+    if parameters.anchor_spacing is None:
+        return JoinedAnchor(metric, suitability)
+    return Anchor(metric, suitability, parameters.anchor_spacing)
 
 
 def score(parameters: Parameters, metric: float, site: str | None, skill: float) -> tuple[float, float, float]:

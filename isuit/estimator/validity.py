@@ -8,9 +8,11 @@ from isuit import columns
 from isuit.domain import NO_TIME, FitConfig, Observations
 from isuit.errors import InputError
 
-from .model.curves import SUITABILITY_RANGE
+from .model.anchor import anchor_of
+from .model.basis import Spline
 
 _LARGEST_METRIC = 1e100  # its square, and a curve's slope along it, stay within binary64
+_NO_SHAPE = 1e-6  # an anchor's suitability that varies by less than this over the data is constant
 
 
 def validate(data: Observations, config: FitConfig) -> None:
@@ -41,9 +43,12 @@ def _validate_anchor(data: Observations, config: FitConfig) -> None:
         raise InputError("The anchor needs at least two points with finite values, in increasing order of the metric.")
     if np.any((suitability < 0) | (suitability > 1)):
         raise InputError("The anchor has a suitability outside 0 to 1; an expert's suitability is between them.")
-    parts = (np.interp(data.metric[part], metric, suitability) for part in columns.slices(len(data)))
-    given = [end for part in parts for end in np.clip([part.min(), part.max()], *SUITABILITY_RANGE)]
-    if data.metric.min() < data.metric.max() and min(given) == max(given):
+    lower, upper = float(data.metric.min()), float(data.metric.max())
+    anchor = anchor_of(config.anchor, Spline(lower, upper, ()))
+    assert anchor is not None
+    parts = (anchor.suitability_at(data.metric[part]) for part in columns.slices(len(data)))
+    given = [end for part in parts for end in (part.min(), part.max())]
+    if lower < upper and max(given) - min(given) < _NO_SHAPE:
         raise InputError(
             "The anchor is the same at every observed metric, so it gives the curve no shape; leave it out or give "
             "one that varies there."

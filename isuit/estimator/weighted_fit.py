@@ -27,9 +27,10 @@ from isuit.errors import EstimationError
 
 from .gate import check, incidence
 from .likelihood import threads
-from .likelihood.latent import Band, LatentFit, anchor_of
+from .likelihood.latent import Band, LatentFit
 from .likelihood.leaving_out import LeavingOut, leaving_out
 from .likelihood.prepared import Prepared
+from .model.anchor import anchor_of
 from .model.basis import spline_for
 from .model.components import linked_without_any_one, visited
 from .model.counts import Counts, count
@@ -67,7 +68,7 @@ def fit_weighted(outcomes: WeightedOutcomes, config: FitConfig) -> WeightedFit:
     """Fit the curves of all sites together; raises `Unfit` where skill and difficulty cannot be told apart."""
     several = outcomes.sites > 1
     spline = spline_for(np.concatenate([outcomes.metric, outcomes.metric_range]))
-    space = CurveSpace(spline, outcomes.sites if several else 0, anchor_of(config.anchor))
+    space = CurveSpace(spline, outcomes.sites if several else 0, anchor_of(config.anchor, spline))
     counts = count(
         outcomes.rider,
         outcomes.metric,

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.interpolate import CubicSpline
 from scipy.special import expit
 
-from isuit.domain import Z95, CodeArray, Estimate, FitConfig, FloatArray, Observations
+from isuit.domain import Z95, CodeArray, Estimate, FitConfig, FloatArray, Observations, discrimination_interval
 from isuit.errors import EstimationError, InputError
 from isuit.estimator import fit, predict_held_out
 from isuit.estimator.likelihood.solver import TOLERANCE, Progress
@@ -72,6 +72,7 @@ def _measure(truth: Truth, data: Observations, skill: FloatArray, estimate: Esti
         "difficulty_min_interval": [minimum.lower, minimum.upper],
         "discrimination_a": estimate.discrimination,
         "discrimination_a_se": estimate.discrimination_se,
+        "discrimination_a_interval": discrimination_interval(estimate.discrimination, estimate.discrimination_se),
         "marginal_matches": marginal.matches,
         "marginal_largest_difference": marginal.largest_difference,
         "held_out_bss": None if scores is None else scores.brier_skill,

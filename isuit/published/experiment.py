@@ -30,6 +30,7 @@ class ExperimentStats(Published):
     difficulty_min_interval: list[float | None] | None = None
     discrimination_a: float | None = None
     discrimination_a_se: float | None = None
+    discrimination_a_interval: tuple[float, float] | None = None
     marginal_matches: bool | None = None
     marginal_largest_difference: float | None = None
     held_out_bss: float | None = Field(None, description="80/20, against the single curve.")

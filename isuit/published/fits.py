@@ -39,6 +39,9 @@ class FitRecord(Published):
     kind: Literal["latent", "single-curve"]
     discrimination: float | None
     discrimination_se: float | None
+    discrimination_interval: tuple[float, float] | None = Field(
+        description="The 95 % interval of the discrimination, on its logarithm."
+    )
     log_likelihood: float
     estimator_version: str
     tool_version: str = Field(description="The version of isuit that made the fit.")
@@ -79,6 +82,9 @@ class FitSummary(Published):
     promotion: PromotionReport | None
     discrimination: float | None
     discrimination_se: float | None
+    discrimination_interval: tuple[float, float] | None = Field(
+        description="The 95 % interval of the discrimination, on its logarithm."
+    )
     held_out: HeldOut | None
     outcomes: int
     riders: int

@@ -185,7 +185,9 @@ class PartsOfBoth:
 class Scores:
     """Forecasts of outcomes that were kept back; Brier and log scores are losses, smaller is better."""
 
-    rule: str | None = field(default=None, metadata=described("How someone unknown is predicted."))
+    rule: str | None = field(
+        default=None, metadata=described("What is kept back, or how someone unknown is predicted.")
+    )
     outcomes: int
     riders: int
     sites: int | None = field(default=None, metadata=described("Sites kept back, for new sites."))

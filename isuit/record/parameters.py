@@ -36,6 +36,7 @@ class _Curves:
     sites: tuple[str, ...]
     site_size: int | None
     anchor: tuple[tuple[float, float], ...] | None
+    anchor_spacing: float | None = None  # None: no anchor, or one of estimator version 2, its points joined by lines
     coefficients: Numbers
     bands: dict[str, Band]
 

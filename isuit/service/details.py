@@ -6,6 +6,7 @@ from dataclasses import asdict
 
 import duckdb
 
+from isuit.domain import discrimination_interval
 from isuit.published import CohortRecord, CurvePoint, FitDetail, FitRecord, Releasable, reading
 from isuit.store.cohorts import StoredCohort, find_cohort
 from isuit.store.fits import StoredFit, atlas_rows
@@ -33,6 +34,7 @@ def published(record: StoredFit) -> FitRecord:
         "identification": reading.identification(record.identification),
         "promotion": reading.promotion(record.promotion),
         "held_out": reading.held_out(record.held_out),
+        "discrimination_interval": discrimination_interval(record.discrimination, record.discrimination_se),
     }
     return FitRecord(**{name: values[name] for name in FitRecord.model_fields})
 

@@ -126,6 +126,7 @@ def _fitted(store: Store, fit_id: str, cohort: Cohort, recorded: bool, guesses: 
         promotion=shown.promotion,
         discrimination=shown.discrimination,
         discrimination_se=shown.discrimination_se,
+        discrimination_interval=shown.discrimination_interval,
         held_out=shown.held_out,
         outcomes=detail.cohort.outcomes,
         riders=detail.cohort.riders,

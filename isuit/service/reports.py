@@ -68,8 +68,9 @@ def _curves(shown: FitDetail) -> list[dict[str, Any]]:
 def _facts(shown: FitDetail) -> list[tuple[str, str | list[str] | None]]:
     fit, cohort = shown.fit, shown.cohort
     a = None if fit.discrimination is None else f"{fit.discrimination:.3f}"
-    if a is not None and fit.discrimination_se is not None:
-        a += f" (standard error {fit.discrimination_se:.3f})"
+    if a is not None and fit.discrimination_interval is not None:
+        low, high = fit.discrimination_interval
+        a += f" (95 %: {low:.3f} to {high:.3f})"
     span = None
     if cohort.observed_from is not None and cohort.observed_until is not None:
         span = f"{cohort.observed_from:%Y-%m-%d} to {cohort.observed_until:%Y-%m-%d}"

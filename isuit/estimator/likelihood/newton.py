@@ -5,6 +5,8 @@ Each function answers for one step and changes nothing itself; whoever takes the
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from scipy.linalg import LinAlgError
 
@@ -14,6 +16,9 @@ from ..model import cholesky
 
 _LEAST_LEFT = 0.2  # of the discrimination after one step: at zero its gradient vanishes, whatever the data say
 _TINY = 1e-12
+_ARMIJO = 1e-4  # share of the promised gain that a step must bring
+_ROUNDING = 1e-12  # relative, of a sum over outcomes
+_SHORTEST = 2.0**-60
 
 
 def positive(information: FloatArray) -> FloatArray:
@@ -21,7 +26,7 @@ def positive(information: FloatArray) -> FloatArray:
 
     Far from the maximum the observed information can be indefinite; steps then go uphill along every direction.
     """
-    scale = np.sqrt(np.maximum(np.diag(information), _TINY))
+    scale = np.sqrt(np.maximum(np.abs(np.diag(information)), _TINY))
     unit = information / np.outer(scale, scale)
     # Directions that only a precision identifies are zero up to rounding.
     try:
@@ -30,6 +35,20 @@ def positive(information: FloatArray) -> FloatArray:
         values, vectors = np.linalg.eigh(unit)
         unit = (vectors * np.maximum(np.abs(values), _TINY)) @ vectors.T
     return np.asarray((unit + _TINY * np.eye(len(unit))) * np.outer(scale, scale))
+
+
+def uphill(beta: FloatArray, move: FloatArray, gain: float, height: Callable[[FloatArray], float]) -> FloatArray:
+    """Newton's step, halved until it climbs: the way to the maximum of a strictly concave function, from anywhere.
+
+    `gain` is what the slope promises. A bound on the change of log odds would not do: one outcome far out has room for
+    a change of a thousand, and steps of four would take hundreds.
+    """
+    here, length = height(beta), 1.0
+    if gain < _ROUNDING * (1.0 + abs(here)):  # too little to tell from rounding, so Newton's step is as good as exact
+        return np.asarray(beta + move)
+    while height(beta + length * move) < here + _ARMIJO * length * gain and length > _SHORTEST:
+        length /= 2
+    return np.asarray(beta + length * move)
 
 
 def share_within(reach: float, longest: float) -> float:

@@ -16,7 +16,6 @@ from ..model.smoothing import choose, precisions
 from . import newton, threads
 
 TOLERANCE = 1e-9  # of the gradient, in standard errors
-_LONGEST_STEP = 4.0  # of the log odds
 _MOST_CHOICES = 40  # of the smoothing: between two neighbouring values it can alternate for ever
 
 
@@ -60,6 +59,15 @@ def fit_single_curve(
     # polynomials; a ridge worth a thousandth of an outcome keeps the curve finite and moves nothing else.
     floor = np.where(groups < 0, 1e-3, 0.0)
     floor[0] = 1e-6
+    ridge = precisions(rho, groups)
+
+    def log_likelihood_at(beta: FloatArray) -> float:
+        eta = design.apply(beta)
+        return float(-(successes @ np.logaddexp(0, eta)) - (trials - successes) @ np.logaddexp(0, -eta))
+
+    def penalty(beta: FloatArray) -> float:
+        return 0.5 * float((ridge + floor) @ beta**2)
+
     settled = 0
     for step in range(200):
         p = expit(-(design.apply(beta)))
@@ -77,12 +85,10 @@ def fit_single_curve(
         move = cholesky.solve(factor, gradient)
         if not choosing and np.sqrt(max(float(gradient @ move), 0.0)) < TOLERANCE:
             break
-        largest = float(np.max(np.abs(design.apply(move))))
-        beta = beta + move * newton.share_within(largest, _LONGEST_STEP)
+        gain = float(gradient @ move)
+        beta = newton.uphill(beta, move, gain, lambda there: log_likelihood_at(there) - penalty(there))
     else:
         raise EstimationError("The single curve did not converge; check the metric for outliers.")
-    eta = design.apply(beta)
-    log_likelihood = float(-(successes @ np.logaddexp(0, eta)) - (trials - successes) @ np.logaddexp(0, -eta))
-    penalty = 0.5 * float((ridge + floor) @ beta**2)
+    log_likelihood = log_likelihood_at(beta)
     covariance = cholesky.inverse(factor)
-    return SingleCurve(beta, rho, covariance, log_likelihood, log_likelihood - penalty)
+    return SingleCurve(beta, rho, covariance, log_likelihood, log_likelihood - penalty(beta))

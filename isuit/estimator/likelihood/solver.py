@@ -5,7 +5,8 @@ likelihood, with freshly chosen smoothing until that stands. The information cos
 use that of the riders who gave the start, later ones learn from how the gradient changed, and it is computed anew
 only near the maximum and where steps stop to shrink the gradient. What counts as converged is the gradient in units
 of standard errors (`TOLERANCE`), never a small change; and a = 0, where the gradient in a always vanishes, is a
-verdict of its own (`no_skill`).
+verdict of its own (`no_skill`). Beside regressors of riders it is none: they can tell all of skill, and what is left is
+held at `NO_SKILL`; whether skill explains anything is for the likelihood-ratio test to say.
 """
 
 from __future__ import annotations
@@ -29,8 +30,7 @@ from .quadrature import MarginalLikelihood, Pass
 
 TOLERANCE = 1e-7  # of the gradient, in standard errors: sqrt(g' A^-1 g)
 NO_SKILL = 0.02  # a discrimination below this is none: skill would move no probability by more than 0.5 %
-_LITTLE_SKILL = 0.1  # from here on it is asked whether skill is needed beside the regressors
-_ALIKE = 0.1  # log-likelihood; skill that adds so little would never be promoted
+_TOLD = 0.1  # log-likelihood that is left where outcomes are told wholly: from there on parameters only grow
 _MOST_STEPS = 80
 _MOST_CHOICES = 25  # of the smoothing, before it is held as it is
 _LEAP = 3.0  # most that a log precision changes in one step
@@ -165,7 +165,7 @@ def _solve(problem: Problem, start: State, progress: Progress | None, tolerance:
         before = state.phi, at.gradient
         state = _advance(problem, replace(state, nodes=at.nodes), move, at, check=norm > _LONG_STEP)
         information = _carried(problem, information, before[0], state.phi)
-        if state.phi[0] < NO_SKILL or (state.phi[0] < _LITTLE_SKILL and _vanishes(problem, state, at)):
+        if state.phi[0] < NO_SKILL:
             return _no_skill(problem, state, step)
         if norm > _LONG_STEP or (certainty and own is None and norm < _CLOSE):
             information = None
@@ -183,6 +183,8 @@ def _moved(problem: Problem, phi: FloatArray, move: FloatArray) -> FloatArray:
     """The parameters after a move of (a, curve, effects)."""
     last = 1 + problem.curve_size
     there = phi + move
+    if there.size > last:
+        there[0] = max(there[0], NO_SKILL)
     there[last:] = (phi[0] * phi[last:] + move[last:]) / there[0]
     return there
 
@@ -199,12 +201,23 @@ def _direction(problem: Problem, information: FloatArray, state: State, at: Pass
     curvature[0, 0] -= 2 * gamma @ slope / a**2
     curvature[0, last:] += slope / a**2
     curvature[last:, 0] += slope / a**2
+    move = _newton(curvature, gradient)
+    if gamma.size and a <= NO_SKILL and move[0] < 0:
+        # Regressors tell all that can be told of riders: the spread beside them is held, and the rest maximised.
+        gradient[0] = 0.0
+        curvature[0, :] = curvature[:, 0] = 0.0
+        curvature[0, 0] = 1.0
+        move = _newton(curvature, gradient)
+    return move, float(np.sqrt(max(float(gradient @ move), 0.0)))
+
+
+def _newton(curvature: FloatArray, gradient: FloatArray) -> FloatArray:
+    """Newton's move. Of small discriminations the likelihood is convex: turned round in effects, steps double them."""
     try:
         factor = cholesky.factor(curvature)
     except LinAlgError:
-        factor = cholesky.factor(_in_effects(newton.positive(information) + np.diag(weight), a, gamma))
-    move = cholesky.solve(factor, gradient)
-    return move, float(np.sqrt(max(float(gradient @ move), 0.0)))
+        factor = cholesky.factor(newton.positive(curvature))
+    return cholesky.solve(factor, gradient)
 
 
 def _in_effects(matrix: FloatArray, a: float, gamma: FloatArray) -> FloatArray:
@@ -231,19 +244,6 @@ def _carried(problem: Problem, information: FloatArray, here: FloatArray, there:
     return result
 
 
-def _vanishes(problem: Problem, state: State, at: Pass) -> bool:
-    """Whether outcomes are as likely without skill, while what riders' regressors say of them is held.
-
-    Where regressors explain all there is to explain, the maximum lies at a = 0 with infinite coefficients.
-    """
-    a, _, population = split(problem, state.phi)
-    if population.size == 0:
-        return False
-    phi = state.phi.copy()
-    phi[0], phi[1 + problem.curve_size :] = NO_SKILL, population * a / NO_SKILL
-    return _pass(problem, State(phi, state.rho), information=False)[0].log_likelihood > at.log_likelihood - _ALIKE
-
-
 def _learnt(
     problem: Problem, information: FloatArray, state: State, at: Pass, phi: FloatArray, gradient: FloatArray
 ) -> FloatArray:
@@ -262,7 +262,13 @@ def _pass(problem: Problem, state: State, information: bool) -> tuple[Pass, Curv
     a, coefficients, population = split(problem, state.phi)
     curve = problem.curve.at(a, coefficients)
     nodes = problem.likelihood.place(a, curve.value, population) if state.nodes is None else state.nodes
-    return problem.likelihood.evaluate(a, curve, population, nodes, information), curve
+    at = problem.likelihood.evaluate(a, curve, population, nodes, information)
+    if at.log_likelihood > -_TOLD:
+        raise EstimationError(
+            "Metric, riders and where they go tell every outcome, so no fit is the best; check the outcomes or use "
+            "--exposure independent."
+        )
+    return at, curve
 
 
 def split(problem: Problem, phi: FloatArray) -> tuple[float, FloatArray, FloatArray]:

@@ -67,6 +67,14 @@ class Spline:
         order = min(self.penalty_order, self.degree)
         if order == 0 or self.size <= order:
             return np.zeros((self.size, self.size))
+        root = self._roughness
+        penalty = root.T @ root
+        return np.asarray(penalty / np.trace(penalty))
+
+    @cached_property
+    def _roughness(self) -> FloatArray:
+        """A root of the penalty: the derivative of penalty order at points of integration, times root weights."""
+        order = min(self.penalty_order, self.degree)
         breaks = np.concatenate([[0.0], self.inner_knots, [1.0]])
         # The derivative is a polynomial of degree (degree - order) on each interval: Gauss points are exact.
         points, weights = np.polynomial.legendre.leggauss(max(1, self.degree - order + 1))
@@ -74,18 +82,22 @@ class Spline:
         at = (breaks[:-1, None] + half * (1 + points)).ravel()
         by = (half * weights).ravel()
         rough = BSpline(self.knots, np.eye(self.size), self.degree)(at, nu=order)
-        penalty = rough.T @ (by[:, None] * rough)
-        return np.asarray(penalty / np.trace(penalty))
+        return np.asarray(np.sqrt(by)[:, None] * rough)
 
     @cached_property
     def _whitening(self) -> FloatArray:
         """Coefficients of the penalised functions, scaled so that their penalty is a multiple of the sum of squares."""
-        values, vectors = np.linalg.eigh(self.penalty)
         kept = self.size - self.free
-        # eigh fixes vectors up to sign; the largest entry is made positive so that every machine agrees.
-        vectors, values = vectors[:, ::-1][:, :kept], values[::-1][:kept]
+        if kept == 0:
+            return np.zeros((self.size, 0))
+        # Of the root, not of the penalty: where one metric lies far out, knots are close beside wide, and the least
+        # eigenvalues, which are squares, would drown in rounding.
+        values, vectors = np.linalg.svd(self._roughness)[1:]
+        values = np.maximum(values[:kept], np.finfo(np.float64).eps * values[0])
+        vectors = vectors[:kept].T
+        # Vectors are fixed up to sign; the largest entry is made positive so that every machine agrees.
         signs = np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(kept)])
-        return np.asarray(vectors * signs * np.sqrt(values[-1:] / values))
+        return np.asarray(vectors * signs * (values[-1] / values))
 
     @property
     def free(self) -> int:

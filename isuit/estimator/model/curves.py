@@ -16,13 +16,12 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.sparse import csr_matrix
-from scipy.special import expit
 
 from isuit.domain import FloatArray, IntArray
 
+from .anchor import Anchor
 from .basis import Spline
 from .design import Design, free_groups, local_columns
-from .normal import NODES, WEIGHTS
 from .smoothing import FREE, WEAK
 
 FEW_SITES = 5  # a variance between sites needs about this many; with fewer, levels are all but free
@@ -30,7 +29,6 @@ SITE_ROUGH = 4  # rough functions of a site's deviation
 # Outcomes per site from which a site's deviation has a tilt and bend, and from which it is rough: below, shrinkage
 # would take the function away again, at the cost of a parameter for every site.
 TILT_OUTCOMES, ROUGH_OUTCOMES = 20, 200
-SUITABILITY_RANGE = (0.02, 0.98)
 
 
 @dataclass(frozen=True)
@@ -43,33 +41,6 @@ class Curve:
     value: FloatArray
     design: Design
     by_a: FloatArray
-
-
-@dataclass(frozen=True)
-class Anchor:
-    """An expert's suitability along the metric, piecewise linear."""
-
-    metric: FloatArray
-    suitability: FloatArray
-
-    def log_odds(self, metric: FloatArray, a: float) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """f0, and its first and second derivative with respect to a, at each metric."""
-        s = np.clip(np.interp(metric, self.metric, self.suitability), *SUITABILITY_RANGE)
-        values, where = np.unique(s, return_inverse=True)
-        f0 = -np.log(values / (1 - values)) * np.sqrt(1 + 0.35 * a * a)
-        for _ in range(50):
-            p = expit(a * NODES - f0[:, None])
-            step = ((p @ WEIGHTS) - values) / ((p * (1 - p)) @ WEIGHTS)
-            f0 += np.clip(step, -2.0, 2.0)
-            if np.max(np.abs(step)) < 1e-12:
-                break
-        p = expit(a * NODES - f0[:, None])
-        v = p * (1 - p)
-        mass = v @ WEIGHTS
-        first = ((v * NODES) @ WEIGHTS) / mass
-        # Differentiate E[sigmoid(a theta - f0(a))] = s twice.
-        second = ((v * (1 - 2 * p) * (NODES - first[:, None]) ** 2) @ WEIGHTS) / mass
-        return f0[where], first[where], second[where]
 
 
 @dataclass(frozen=True)
@@ -115,11 +86,11 @@ class CurveSpace:
         return [level] + [first] * (self._polynomials - 1) + [first + 1] * self._rough
 
     def design(self, metric: FloatArray, site: IntArray, a: float, derivative: int = 0) -> Design:
-        """The design at these metrics and sites (`NO_SITE`: the shared curve)."""
+        """The design at these metrics and sites (`NO_SITE`: the shared curve), or its slope along the metric."""
         smooth = self.spline.smooth_design(metric, derivative)
         dense = smooth
         if self.anchor is not None:
-            anchor = self.anchor.log_odds(metric, a)[0]
+            anchor = self.anchor.slope(metric, a) if derivative else self.anchor.log_odds(metric, a)[0]
             dense = np.column_stack([smooth[:, 0], anchor, smooth[:, 1:]])
         groups = np.array(self._shared_groups(), dtype=np.int64)
         if self.sites == 0:

@@ -56,6 +56,40 @@ def test_chance_and_lasting_weather_are_no_choice(outcomes: int, lasting: float,
     assert naive(data) / misleading > 1, "if this fails, a simpler correlation would do"
 
 
+def by_skill_or_growing(seed: int, outcomes: int, by_skill: float, growth: float) -> Observations:
+    """Riders who choose by skill, or get better and go further; nobody chooses by outcome."""
+    generator = np.random.default_rng(seed)
+    rider, time = np.repeat(np.arange(400), outcomes), np.tile(np.arange(outcomes), 400)
+    skill = generator.standard_normal(400)
+    later = time / outcomes - 0.5
+    chance = np.sqrt(1 - by_skill**2) * generator.standard_normal(rider.size)
+    load = by_skill * skill[rider] + chance + growth / 2 * later
+    outcome = simulate(generator, rider, skill, load - growth * later)
+    return observations(rider, 18 + 6 * load, outcome, observed_at=time * HOUR)
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "by_skill", "growth", "exposed"), [(3, 0.7, 0.0, False), (4, 0.7, 0.0, False), (20, 0.0, 2.0, True)]
+)
+def test_choice_by_skill_and_getting_better_are_no_choice_by_outcome(
+    outcomes: int, by_skill: float, growth: float, exposed: bool
+) -> None:
+    """Without the last metric and the place in the series held: 0.12, 0.07 and 0.09."""
+    found = []
+    for seed in range(4):
+        data = by_skill_or_growing(seed, outcomes, by_skill, growth)
+        found.append(past_outcomes(data, latent_fit(data, correlated=exposed)))
+    assert abs(np.mean([each.correlation for each in found])) < 0.03
+    assert not any(each.sentence for each in found)
+
+
+def test_two_outcomes_of_each_rider_tell_no_choice() -> None:
+    """About the mean of two, the next metric is the last one with its sign changed."""
+    data = sequence(0, 2)
+    found = past_outcomes(data, latent_fit(data))
+    assert (found.correlation, found.pairs) == (None, 400)
+
+
 def test_going_out_in_harder_conditions_after_a_success_is_told() -> None:
     data = sequence(1, 20, by_outcome=2.0)
     found = past_outcomes(data, latent_fit(data))

@@ -71,8 +71,13 @@ def test_order_labels_and_outcomes_do_not_matter(
     generator = np.random.default_rng(seed)
     order = generator.permutation(len(data))
     assert np.array_equal(heldout.kept_back_rows(of_rows(data, order), split), kept_back[order])
+    assert data.site is not None
     relabelled = observations(
-        generator.permutation(len(data.riders))[data.rider], data.metric, data.outcome, data.site, data.observed_at
+        generator.permutation(len(data.riders))[data.rider],
+        data.metric,
+        data.outcome,
+        generator.permutation(len(data.sites))[data.site],
+        data.observed_at,
     )
     assert np.array_equal(heldout.kept_back_rows(relabelled, split), kept_back)
     flipped = observations(data.rider, data.metric, 1 - data.outcome, data.site, data.observed_at)
@@ -95,6 +100,42 @@ def test_equal_rows_do_not_bring_the_order_of_rows_in(
         return sorted(map(tuple, columns[heldout.kept_back_rows(of, split)].tolist()))
 
     assert kept(data) == kept(of_rows(data, np.random.default_rng(seed).permutation(len(data))))
+
+
+@settings(max_examples=60, deadline=None)
+@given(rows=rows_of, seed=st.integers(0, 9))
+def test_names_of_sites_do_not_matter_where_a_rider_met_the_same_metric_at_several(
+    rows: list[tuple[int, int, int, int, int]], seed: int
+) -> None:
+    """Sites that others visited at other metrics can be told apart without their names."""
+    data = cohort(rows, distinct=False)
+    assert data.site is not None
+    metric = np.append(np.full(len(data), 5.0), np.arange(len(data.sites)))
+    rider = np.append(data.rider, np.full(len(data.sites), 5))
+    site = np.append(data.site, np.arange(len(data.sites)))
+    outcome = np.zeros(rider.size)
+    names = np.random.default_rng(seed).permutation(len(data.sites))
+    here, there = (
+        heldout.kept_back_rows(observations(rider, metric, outcome, of), "rider") for of in (site, names[site])
+    )
+
+    def kept(side: NDArray[np.bool_]) -> list[tuple[int, int]]:
+        return sorted(zip(rider[side].tolist(), site[side].tolist(), strict=True))
+
+    assert kept(here) == kept(there)
+
+
+@settings(max_examples=60, deadline=None)
+@given(sizes=st.lists(st.integers(2, 12), min_size=1, max_size=8), seed=st.integers(0, 9))
+def test_outcomes_with_the_same_metric_are_never_all_kept_back(sizes: list[int], seed: int) -> None:
+    metric = np.repeat(np.arange(len(sizes)) + 0.5 * seed, sizes)
+    data = observations(np.zeros(metric.size), metric, np.zeros(metric.size))
+    kept_back = heldout.kept_back_rows(data, "rider")
+    assert kept_back.sum() == round(TEST_SHARE * metric.size)
+    for value, size in zip(np.unique(metric), sizes, strict=True):
+        share = kept_back[metric == value].sum()
+        assert share < size
+        assert abs(share - TEST_SHARE * size) <= 2, "spread over the metrics in proportion"
 
 
 def test_time_keeps_back_the_last_days() -> None:

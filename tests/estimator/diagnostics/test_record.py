@@ -59,6 +59,7 @@ def test_no_diagnostic_depends_on_the_order_of_rows() -> None:
     data = observations(rider, metric, outcome, site, time)
     found = fit(data, FitConfig(split="occasion")).diagnostics
     assert found.scores.left_out == {}
+    assert "fifth of each rider's days at a site" in found.scores.held_out.rule
     assert found.scores.new_sites.intervals.day_and_site is not None
     assert found.exposure.past_outcomes.correlation is not None
     order = generator.permutation(len(data))

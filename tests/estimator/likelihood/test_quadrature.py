@@ -12,9 +12,10 @@ from isuit.domain import FloatArray, IntArray, Observations
 from isuit.estimator.likelihood import grids, quadrature
 from isuit.estimator.likelihood.quadrature import MarginalLikelihood
 from isuit.estimator.likelihood.solver import Problem, split
+from isuit.estimator.model.anchor import Anchor
 from isuit.estimator.model.basis import spline_for
 from isuit.estimator.model.counts import Counts, count
-from isuit.estimator.model.curves import Anchor, Curve, CurveSpace, ItemCurve, plain_population
+from isuit.estimator.model.curves import Curve, CurveSpace, ItemCurve, plain_population
 from isuit.estimator.model.population import population_design
 
 from ..cohorts import of_rows, parabola, simulate
