@@ -23,7 +23,7 @@ from isuit.domain import FloatArray, Observations
 from isuit.errors import EstimationError
 from isuit.estimator.diagnostics.minimum import least_difficulty
 from isuit.estimator.likelihood.latent import LatentFit, fit_latent
-from isuit.estimator.likelihood.single_curve import fit_single_curve
+from isuit.estimator.likelihood.prepared import Prepared
 from isuit.estimator.model.basis import spline_for
 from isuit.estimator.model.counts import count
 from isuit.estimator.model.curves import CurveSpace
@@ -99,8 +99,7 @@ def fit_with(data: Observations, intervals: int, order: int) -> LatentFit:
     spline = spline_for(data.metric, intervals, order)
     counts = count(data.rider, data.metric, data.outcome, spline, len(data.riders))
     space = CurveSpace(spline, 0)
-    design = space.design(counts.item_metric, counts.item_site, 0.0)
-    return fit_latent(counts, space, fit_single_curve(design, counts.item_trials, counts.item_successes))
+    return fit_latent(counts, space, Prepared(counts, space).single)
 
 
 def one_cohort(task: tuple[int, int]) -> list[Result]:

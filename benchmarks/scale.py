@@ -68,7 +68,7 @@ def duckdb_groups(path: Path, stages: Stages) -> None:
 
 def isuit_stages(path: Path, stages: Stages) -> None:
     from isuit.estimator.likelihood.latent import fit_latent
-    from isuit.estimator.likelihood.single_curve import fit_single_curve
+    from isuit.estimator.likelihood.prepared import Prepared
     from isuit.estimator.model.basis import spline_for
     from isuit.estimator.model.counts import count
     from isuit.estimator.model.curves import CurveSpace
@@ -88,8 +88,7 @@ def isuit_stages(path: Path, stages: Stages) -> None:
         ),
     )
     space = CurveSpace(spline, 0)
-    design = space.design(counts.item_metric, counts.item_site, 0.0)
-    single = stages.run("single curve", lambda: fit_single_curve(design, counts.item_trials, counts.item_successes))
+    single = stages.run("single curve", lambda: Prepared(counts, space).single)
     latent = stages.run("latent fit", lambda: fit_latent(counts, space, single))
     stages.run("standard errors", lambda: latent.difficulty(np.linspace(spline.lower, spline.upper, 101)))
     stages.run("skills", latent.skills)

@@ -38,13 +38,16 @@ GRAPH = {
     "documents": Allowed("errors", "pyarrow yaml"),
     "tables": Allowed("documents errors files", "pyarrow"),
     "columns": Allowed("errors", "numpy"),
+    "compiled": Allowed("", "numba"),
     "canonical": Allowed("errors", "numpy pyarrow"),
     "domain": Allowed("columns errors record", "numpy"),
     "published": Allowed("domain errors record", "pydantic"),
     "pages": Allowed("documents errors files", "plotly"),
     # Arrays in, estimates out.
-    "estimator.model": Allowed("columns domain", "numpy scipy", pure=True),
-    "estimator.likelihood": Allowed("columns domain errors estimator.model", "numpy scipy threadpoolctl", pure=True),
+    "estimator.model": Allowed("columns compiled domain", "numpy scipy", pure=True),
+    "estimator.likelihood": Allowed(
+        "columns compiled domain errors estimator.model", "numpy scipy threadpoolctl", pure=True
+    ),
     "estimator.diagnostics": Allowed(
         "columns domain errors record estimator.model estimator.likelihood", "numpy scipy", pure=True
     ),

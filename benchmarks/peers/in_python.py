@@ -21,7 +21,7 @@ def quadratic(unit: FloatArray) -> FloatArray:
 def isuit(columns: Columns) -> Answer:
     """Counting, single curve, latent fit, standard errors and skill posteriors: what the peers do as well."""
     from isuit.estimator.likelihood.latent import fit_latent
-    from isuit.estimator.likelihood.single_curve import fit_single_curve
+    from isuit.estimator.likelihood.prepared import Prepared
     from isuit.estimator.model.basis import spline_for
     from isuit.estimator.model.counts import count
     from isuit.estimator.model.curves import CurveSpace
@@ -32,9 +32,7 @@ def isuit(columns: Columns) -> Answer:
     spline = spline_for(columns.metric)
     counts = count(rider, columns.metric, outcome, spline, riders)
     space = CurveSpace(spline, 0)
-    design = space.design(counts.item_metric, counts.item_site, 0.0)
-    single = fit_single_curve(design, counts.item_trials, counts.item_successes)
-    latent = fit_latent(counts, space, single)
+    latent = fit_latent(counts, space, Prepared(counts, space).single)
     band = latent.difficulty(columns.grid)
     skill, _ = latent.skills()
     spent = time.process_time() - began

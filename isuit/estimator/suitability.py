@@ -34,10 +34,9 @@ def single_parameters(space: CurveSpace, sites: tuple[str, ...], single: SingleC
     bands = {}
     for code, name in _curves(space, sites):
         design = space.design(metric, np.full(metric.size, code), 0.0)
-        columns = design.dense if design.local is None else np.hstack([design.dense, design.local.toarray()])
-        se = np.sqrt(np.einsum("xm,mn,xn->x", columns, single.covariance, columns))
-        bands[name] = Band(se=tuple(se.tolist()))
-    return SingleCurveParameters(**_space(space, sites), coefficients=tuple(single.coefficients.tolist()), bands=bands)
+        bands[name] = Band(se=tuple(single.log_odds_se(design, code if space.places else NO_SITE).tolist()))
+    coefficients = tuple(np.concatenate([single.shared, single.own.ravel()]).tolist())
+    return SingleCurveParameters(**_space(space, sites), coefficients=coefficients, bands=bands)
 
 
 def latent_parameters(
@@ -53,7 +52,7 @@ def latent_parameters(
     return LatentParameters(
         **_space(space, sites),
         raw_discrimination=latent.solution.discrimination,
-        coefficients=tuple(latent.solution.phi[1 : 1 + latent.problem.curve_size].tolist()),
+        coefficients=tuple(latent.coefficients.tolist()),
         population=Population(mean=latent.units.mean, sd=latent.units.sd),
         discrimination_se=latent.discrimination_se,
         bands=bands,
@@ -124,7 +123,8 @@ def score(parameters: Parameters, metric: float, site: str | None, skill: float)
         raise InputError("No rider links this site to the others, so it has no difficulty; score at another site.")
     code = parameters.sites.index(name) if name else NO_SITE
     a = parameters.raw_discrimination if isinstance(parameters, LatentParameters) else 0.0
-    f = float(space.design(np.array([metric]), np.array([code]), a).apply(np.array(parameters.coefficients))[0])
+    design = space.design(np.array([metric]), np.array([code]), a)
+    f = float(design.apply(*space.split(np.array(parameters.coefficients)))[0])
     band, spline = parameters.bands[name], space.spline
     at = min(max(metric, spline.lower), spline.upper)
     se = _interpolate(spline, band.se, at)

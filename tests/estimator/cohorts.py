@@ -10,7 +10,7 @@ import numpy as np
 
 from isuit.domain import FloatArray, IntArray, Observations
 from isuit.estimator.likelihood.latent import LatentFit, fit_latent
-from isuit.estimator.likelihood.single_curve import fit_single_curve
+from isuit.estimator.likelihood.prepared import Prepared
 from isuit.estimator.model.anchor import Anchor
 from isuit.estimator.model.basis import INTERVALS, PENALTY_ORDER, spline_for
 from isuit.estimator.model.counts import count
@@ -56,9 +56,7 @@ def latent_fit(
     sites = len(data.sites) if len(data.sites) > 1 else 0
     counts = count(data.rider, data.metric, data.outcome, spline, len(data.riders), data.site if sites else None)
     space = CurveSpace(spline, sites, anchor)
-    design = space.design(counts.item_metric, counts.item_site, 0.0)
-    single = fit_single_curve(design, counts.item_trials, counts.item_successes)
-    return fit_latent(counts, space, single, correlated)
+    return fit_latent(counts, space, Prepared(counts, space).single, correlated)
 
 
 def parabola(metric: FloatArray) -> FloatArray:

@@ -14,14 +14,14 @@ from isuit.domain import Estimate, FitConfig, FloatArray, Observations
 from isuit.errors import InputError
 from isuit.estimator import fit, score
 from isuit.estimator.likelihood.latent import LatentFit
-from isuit.estimator.likelihood.solver import split
 from isuit.estimator.model.basis import Spline
 from isuit.estimator.model.population import Units
+from isuit.estimator.model.smoothing import FIXED
 from isuit.published import reading
 from isuit.record import as_json
 
 from .cohorts import latent_fit
-from .model.test_population import two_clienteles
+from .model.test_population import two_clienteles, unequal_sites
 
 
 @pytest.mark.parametrize("skill", [-1.0, 0.0, 1.0, 2.5])
@@ -39,18 +39,19 @@ def test_scores_are_the_curves(estimate: Estimate, skill: float) -> None:
 
 def log_odds(found: LatentFit, phi: FloatArray, metric: float, site: int, skill: float) -> float:
     """The log odds of success for a declared skill as a function of all parameters."""
-    a, coefficients, population = split(found.problem, phi)
-    f = float(found.space.design(np.array([metric]), np.array([site]), a).apply(coefficients)[0])
-    units = Units.of(found.problem.likelihood.population, population)
-    return a * (units.mean + units.sd * skill) - f
+    p = found.problem.parameters(phi)
+    f = float(found.space.design(np.array([metric]), np.array([site]), p.a).apply(p.shared, p.own)[0])
+    units = Units.of(found.problem.likelihood.population, p.regression, p.clientele)
+    return p.a * (units.mean + units.sd * skill) - f
 
 
-@pytest.mark.parametrize("place", ["one", "two"])
+@pytest.mark.parametrize("place", ["one", "two", "eight"])
 def test_bands_are_those_of_the_delta_method(place: str, reference: Observations) -> None:
-    data = reference if place == "one" else two_clienteles(4, 10, 0.5)[0]
+    data = {"one": reference, "two": two_clienteles(4, 10, 0.5)[0], "eight": unequal_sites(5, sites=8)[0]}[place]
     found, estimate = latent_fit(data), fit(data)
     site, name = (-1, None) if place == "one" else (1, "site-001")
-    phi, covariance = found.solution.phi, found.solution.covariance
+    estimated = (found.problem.groups != FIXED).astype(float)
+    phi, covariance = found.solution.phi, found.solution.covariance.inverse() * np.outer(estimated, estimated)
     for metric in (5.0, 18.0, 31.3):
         for skill in (-1.0, 0.0, 1.5):
             slope = np.zeros_like(phi)

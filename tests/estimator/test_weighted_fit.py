@@ -11,7 +11,7 @@ from scipy.special import expit
 from isuit.domain import FitConfig
 from isuit.estimator.likelihood.leaving_out import FEW_RIDERS, AllParameters, OwnParameters
 from isuit.estimator.likelihood.quadrature import MarginalLikelihood
-from isuit.estimator.likelihood.solver import split
+from isuit.estimator.likelihood.solver import evaluate
 from isuit.estimator.model.smoothing import precisions
 from isuit.estimator.weighted_fit import Unfit, WeightedFit, WeightedOutcomes, fit_weighted
 
@@ -97,7 +97,10 @@ def test_an_expert_is_told_in_the_units_of_the_fit() -> None:
     difficulty = anchored.expert_difficulty(np.array([18.0]), 2.0)
     assert difficulty is not None
     skill = np.random.default_rng(1).standard_normal(400_000)
-    assert expit(2.0 * (skill - difficulty[0])).mean() == pytest.approx(0.9, abs=0.002)
+    anchor = anchored.latent.space.anchor
+    assert anchor is not None
+    told = anchor.suitability_at(np.array([18.0]))[0]
+    assert expit(2.0 * (skill - difficulty[0])).mean() == pytest.approx(told, abs=0.002)
     assert fit_weighted(outcomes(), FitConfig()).expert_difficulty(METRIC, 2.0) is None
 
 
@@ -105,10 +108,9 @@ def gradient_without(fit: WeightedFit, phi: np.ndarray, rider: int) -> np.ndarra
     """Of the penalised likelihood of everybody else, at these parameters."""
     problem, solution = fit.latent.problem, fit.latent.solution
     others = np.delete(np.arange(fit.counts.riders), rider)
-    likelihood = MarginalLikelihood(fit.counts.of_riders(others), problem.likelihood.population.of_rows(others))
-    a, coefficients, population = split(problem, phi)
-    curve = problem.curve.at(a, coefficients)
-    at = likelihood.evaluate(a, curve, population, likelihood.place(a, curve.value, population))
+    counts = fit.counts.of_riders(others)
+    likelihood = MarginalLikelihood(counts, problem.likelihood.population.of_riders(counts, others))
+    at = evaluate(replace(problem, likelihood=likelihood), phi, None, False)[0]
     return np.asarray(at.gradient - precisions(solution.rho, problem.groups) * phi)
 
 

@@ -17,14 +17,15 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.sparse import csr_matrix
-from scipy.special import chdtrc, ndtr
+from scipy.special import chdtrc
 
 from isuit.domain import FloatArray, IntArray
 from isuit.record.diagnostics import Assumptions, ClienteleTest, DiscriminationTest, NormalityTest
 
 from ..likelihood.latent import LatentFit
 from ..likelihood.quadrature import ByEntry, MarginalLikelihood, Posterior
-from ..likelihood.solver import split
+from ..likelihood.solver import evaluate
+from ..model.arrow import Factor
 from ..model.counts import Counts
 from ..model.population import visits
 
@@ -47,7 +48,8 @@ class _Tested:
     posterior: Posterior
     by_entry: ByEntry
     scores: csr_matrix
-    covariance: FloatArray
+    covariance: Factor
+    every: int  # one rider in so many
 
     @property
     def counts(self) -> Counts:
@@ -57,16 +59,18 @@ class _Tested:
     def of(cls, fit: LatentFit) -> _Tested:
         """All riders; of a cohort with more than `MOST_ENTRIES` counts, every second or third rider, and so on."""
         solution, likelihood = fit.solution, fit.problem.likelihood
-        a, _, population = split(fit.problem, solution.phi)
         posterior, every = solution.at.posterior, -(-likelihood.counts.trials.nnz // MOST_ENTRIES)
         if every > 1:
             part = fit.problem.of_riders(slice(None, None, every))
-            likelihood = part.likelihood
-            nodes = likelihood.place(a, solution.curve.value, population)
-            posterior = likelihood.evaluate(a, solution.curve, population, nodes).posterior
-        by_entry = likelihood.expected_by_entry(a, solution.curve, posterior)
-        scores = likelihood.rider_scores(solution.curve, population, posterior, by_entry)
-        return cls(fit, likelihood, posterior, by_entry, scores, every * solution.covariance)
+            likelihood, posterior = part.likelihood, evaluate(part, solution.phi, None, False)[0].posterior
+        by_entry = likelihood.expected_by_entry(posterior)
+        scores = likelihood.rider_scores(solution.curve, posterior, by_entry)
+        return cls(fit, likelihood, posterior, by_entry, scores, solution.covariance, every)
+
+    def score_test(self, extra: FloatArray) -> tuple[float, float, FloatArray]:
+        """Statistic, p-value, and the size of the parameters; `extra` has a row per rider and a column each."""
+        explained = self.every * self.covariance.solve(np.asarray(self.scores.T @ extra))
+        return score_test(extra - self.scores @ explained)
 
 
 def tests(fit: LatentFit) -> Assumptions:
@@ -81,14 +85,13 @@ def tests(fit: LatentFit) -> Assumptions:
     )
 
 
-def score_test(nuisance: csr_matrix, covariance: FloatArray, extra: FloatArray) -> tuple[float, float, FloatArray]:
-    """Statistic, p-value, and the size of the parameters; `extra` has a row per rider and a column per parameter."""
-    efficient = extra - nuisance @ (covariance @ (nuisance.T @ extra))
+def score_test(efficient: FloatArray) -> tuple[float, float, FloatArray]:
+    """Statistic, p-value, and the size of the parameters, from riders' efficient scores, a column per parameter."""
     total = efficient.sum(axis=0)
     centred = efficient - efficient.mean(axis=0)
     size = np.linalg.lstsq(centred.T @ centred, total, rcond=1e-10)[0]
     statistic = max(float(total @ size), 0.0)
-    return statistic, float(chdtrc(extra.shape[1], statistic)), size
+    return statistic, float(chdtrc(efficient.shape[1], statistic)), size
 
 
 def _discrimination(tested: _Tested) -> DiscriminationTest | None:
@@ -101,7 +104,7 @@ def _discrimination(tested: _Tested) -> DiscriminationTest | None:
         return None
     u = (counts.item_metric - mean) / sd
     score = (counts.successes @ u) * tested.posterior.mean - tested.by_entry.with_skill @ u
-    statistic, p_value, size = score_test(tested.scores, tested.covariance, score[:, None])
+    statistic, p_value, size = tested.score_test(score[:, None])
     change = float(size[0]) / solution.discrimination
     sentence = None
     if p_value < LEVEL and abs(change) >= STEEPER:
@@ -134,7 +137,7 @@ def _clienteles(tested: _Tested) -> ClienteleTest | None:
     groups = np.unique(member[member != _OTHERS])
     chosen = groups[1:] if np.all(member != _OTHERS) else groups  # all of them together are the curve itself
     extra = np.hstack([columns * (member == group)[:, None] for group in chosen])
-    statistic, p_value, _ = score_test(tested.scores, tested.covariance, extra)
+    statistic, p_value, _ = tested.score_test(extra)
     sentence = None
     if p_value < LEVEL:
         sentence = (
@@ -170,15 +173,9 @@ def _normality(tested: _Tested) -> NormalityTest:
     polynomials would give skewness and kurtosis themselves, but a few riders far out decide them: with 80 riders that
     test rejects a true normal one time in four.
     """
-    _, _, population = split(tested.fit.problem, tested.fit.solution.phi)
-    prior_mean = tested.likelihood.population.apply(population)
-    extra = np.empty((prior_mean.size, 2))
-    for part in tested.posterior.parts:
-        v = 2 * ndtr(part.theta - prior_mean[part.block.riders, None]) - 1
-        third, fourth = np.sqrt(7) * (5 * v**3 - 3 * v) / 2, 3 * (35 * v**4 - 30 * v**2 + 3) / 8
-        extra[part.block.riders, 0] = np.einsum("rq,rq->r", part.weight, third)
-        extra[part.block.riders, 1] = np.einsum("rq,rq->r", part.weight, fourth)
-    statistic, p_value, size = score_test(tested.scores, tested.covariance, extra)
+    third, fourth = np.sqrt(7) / 2 * np.array([0, -3, 0, 5, 0]), 3 / 8 * np.array([3, 0, -30, 0, 35])
+    extra = tested.posterior.polynomials(np.stack([third, fourth]))
+    statistic, p_value, size = tested.score_test(extra)
     asymmetry, tails = float(size[0]), float(size[1])
     sentence = None
     if p_value < LEVEL and max(abs(asymmetry), abs(tails)) >= NOT_NORMAL:

@@ -1,23 +1,24 @@
-"""The latent fit: skill apart from difficulty, with standard errors, in units of the sd of the cohort's skill."""
+"""The latent fit: skill and difficulty told apart, with standard errors, in units of the cohort's skill."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.special import expit
 
 from isuit import columns
-from isuit.domain import NO_SITE, FloatArray, IntArray
+from isuit.domain import FloatArray, IntArray
 
 from ..model.counts import Counts
 from ..model.curves import CurveSpace, ItemCurve
 from ..model.normal import NODES, WEIGHTS
-from ..model.population import Units, population_design
-from ..model.smoothing import FREE
-from .quadrature import MarginalLikelihood
+from ..model.population import Units, population_of
+from ..model.smoothing import FIXED, precisions
+from .quadrature import MarginalLikelihood, Parameters, fixed_parameters
 from .single_curve import SingleCurve
-from .solver import Problem, Progress, Solution, State, penalised, solve, split
+from .solver import Problem, Progress, Solution, State, aligned, penalised, solve
 
 _FLATTENING = 0.35
 
@@ -32,6 +33,19 @@ class Band:
 
 
 @dataclass(frozen=True)
+class Slope:
+    """How an estimate along the metric at one place moves with the parameters, a row for each metric.
+
+    It moves with the border and the place's own parameters, and, through the units of skill, with those of all places:
+    that part is a combination of the few vectors of `LatentFit.directions`.
+    """
+
+    border: FloatArray
+    own: FloatArray
+    along: FloatArray
+
+
+@dataclass(frozen=True)
 class LatentFit:
     """A converged fit; `discrimination`, `difficulty` and skills are in units of the total skill sd."""
 
@@ -40,62 +54,106 @@ class LatentFit:
     solution: Solution
     units: Units
 
+    @cached_property
+    def parameters(self) -> Parameters:
+        return self.problem.parameters(self.solution.phi)
+
+    @property
+    def coefficients(self) -> FloatArray:
+        """Of the curve, one after the other: shared ones, then those of each site."""
+        return np.concatenate([self.parameters.shared, self.parameters.own.ravel()])
+
     @property
     def discrimination(self) -> float:
         return self.solution.discrimination * self.units.sd
 
     @property
-    def _discrimination_slope(self) -> FloatArray:
-        slope = np.zeros(self.solution.phi.size)
-        slope[0] = self.units.sd
-        slope[1 + self.problem.curve_size :] = self.solution.discrimination * self.units.sd_slope
-        return slope
-
-    @property
     def discrimination_se(self) -> float:
-        slope = self._discrimination_slope
-        return float(np.sqrt(slope @ self.solution.covariance @ slope))
+        return float(np.sqrt(self._products[2, 2]))
+
+    @cached_property
+    def directions(self) -> FloatArray:
+        """Columns: how the mean and the sd of skill and the discrimination move with the parameters."""
+        first = 1 + self.problem.curve.plain.shared_size
+        result = np.zeros((self.problem.shape.size, 3))
+        above, below = self.problem.shape.split(result)
+        for k, (regression, clientele) in enumerate((self.units.mean_slope, self.units.sd_slope)):
+            above[first:, k] = regression
+            if below.size:
+                below[:, -1, k] = clientele
+        result[:, 2] = self.solution.discrimination * result[:, 1]
+        result[0, 2] = self.units.sd
+        return result
+
+    @cached_property
+    def _solved(self) -> FloatArray:
+        return self.solution.covariance.solve(self.directions)
+
+    @cached_property
+    def _products(self) -> FloatArray:
+        return self.directions.T @ self._solved
+
+    def _spread(self, slope: Slope, place: int) -> tuple[FloatArray, FloatArray]:
+        """Standard errors of what has this slope, and covariances with the discrimination."""
+        factor = self.solution.covariance
+        above, below = self.problem.shape.split(self._solved)
+        crossed = slope.border @ above
+        variance = np.einsum("xb,bc,xc->x", slope.border, factor.border, slope.border)
+        if place >= 0:
+            crossed = crossed + slope.own @ below[place]
+            variance = variance + np.einsum("xw,wv,xv->x", slope.own, factor.blocks[place], slope.own)
+            variance = variance + 2 * np.einsum("xw,wb,xb->x", slope.own, self._cross[place], slope.border)
+        variance = variance + 2 * np.einsum("xk,xk->x", slope.along, crossed)
+        variance = variance + np.einsum("xk,kj,xj->x", slope.along, self._products, slope.along)
+        with_discrimination = crossed[:, 2] + slope.along @ self._products[:, 2]
+        return np.sqrt(np.maximum(variance, 0.0)), with_discrimination
+
+    @cached_property
+    def _cross(self) -> FloatArray:
+        return self.solution.covariance.cross
+
+    def _place(self, site: int) -> int:
+        return site if self.space.places else -1
 
     def log_odds(self, metric: FloatArray, site: int) -> FloatArray:
-        """f at the metrics of one site (`NO_SITE`: the shared curve)."""
-        a, coefficients, _ = split(self.problem, self.solution.phi)
-        return self.space.design(metric, np.full(metric.size, site), a).apply(coefficients)
+        """f at the metrics of one site (-1: the shared curve)."""
+        p = self.parameters
+        return self.space.design(metric, np.full(metric.size, site), p.a).apply(p.shared, p.own)
 
-    def difficulty(self, metric: FloatArray, site: int = NO_SITE) -> Band:
+    def difficulty(self, metric: FloatArray, site: int = -1) -> Band:
         """Difficulty and its standard error, by the delta method over curve, discrimination and population."""
         value, slope = self.difficulty_slope(metric, site)
-        spread = slope @ self.solution.covariance
-        se = np.sqrt(np.einsum("xm,xm->x", spread, slope))
-        return Band(value, se, spread @ self._discrimination_slope)
+        return Band(value, *self._spread(slope, self._place(site)))
 
-    def difficulty_slope(self, metric: FloatArray, site: int) -> tuple[FloatArray, FloatArray]:
-        a, coefficients, _ = split(self.problem, self.solution.phi)
-        design = self.space.design(metric, np.full(metric.size, site), a)
-        f = design.apply(coefficients)
+    def difficulty_slope(self, metric: FloatArray, site: int) -> tuple[FloatArray, Slope]:
+        """Difficulty, and how it moves with the parameters."""
+        p, sd, place = self.parameters, self.units.sd, self._place(site)
+        design = self.space.design(metric, np.full(metric.size, site), p.a)
+        f = design.apply(p.shared, p.own)
         by_a = np.zeros(metric.size)
         if self.space.anchor is not None:
-            by_a = coefficients[1] * self.space.anchor.log_odds(metric, a)[1]
-        value = (f / a - self.units.mean) / self.units.sd
-        local = design.local.toarray() if design.local is not None else np.zeros((metric.size, 0))
-        columns = [
-            ((by_a - f / a) / a)[:, None] / self.units.sd,
-            np.hstack([design.dense, local]) / (a * self.units.sd),
-            (-self.units.mean_slope - value[:, None] * self.units.sd_slope) / self.units.sd,
-        ]
-        return value, np.hstack(columns)
+            by_a = p.shared[1] * self.space.anchor.log_odds(metric, p.a)[1]
+        value = (f / p.a - self.units.mean) / sd
+        curve, size = design.columns(place) / (p.a * sd), design.shared_size
+        border = np.zeros((metric.size, self.problem.shape.border))
+        border[:, 0] = (by_a - f / p.a) / (p.a * sd)
+        border[:, 1 : 1 + size] = curve[:, :size]
+        own = np.hstack([curve[:, size:], np.zeros((metric.size, 1))])
+        along = np.column_stack([np.full(metric.size, -1 / sd), -value / sd, np.zeros(metric.size)])
+        return value, Slope(border, own, along)
 
-    def slope_band(self, metric: FloatArray, site: int = NO_SITE) -> Band:
+    def slope_band(self, metric: FloatArray, site: int = -1) -> Band:
         """The derivative of f along the metric, with its standard error: where its sign is certain."""
-        a, coefficients, _ = split(self.problem, self.solution.phi)
-        design = self.space.design(metric, np.full(metric.size, site), a, derivative=1)
-        local = design.local.toarray() if design.local is not None else np.zeros((metric.size, 0))
-        columns = np.hstack([design.dense, local])
-        last = 1 + self.problem.curve_size
-        spread = columns @ self.solution.covariance[1:last, 1:last]
-        se = np.sqrt(np.einsum("xm,xm->x", spread, columns))
-        return Band(columns @ coefficients, se, np.zeros(metric.size))
+        p, place = self.parameters, self._place(site)
+        design = self.space.design(metric, np.full(metric.size, site), p.a, derivative=1)
+        curve, size = design.columns(place), design.shared_size
+        border = np.zeros((metric.size, self.problem.shape.border))
+        border[:, 1 : 1 + size] = curve[:, :size]
+        own = np.hstack([curve[:, size:], np.zeros((metric.size, 1))])
+        se, _ = self._spread(Slope(border, own, np.zeros((metric.size, 3))), place)
+        return Band(design.apply(p.shared, p.own), se, np.zeros(metric.size))
 
-    def marginal(self, metric: FloatArray, site: int = NO_SITE) -> FloatArray:
+    def marginal(self, metric: FloatArray, site: int = -1) -> FloatArray:
         """The single suitability curve: skill integrated out over the population's mixture."""
         f = self.log_odds(metric, site)
         theta = (self.units.points[:, None] + NODES).ravel()
@@ -105,33 +163,33 @@ class LatentFit:
     def skills(self) -> tuple[FloatArray, FloatArray]:
         """Posterior mean and sd of each rider's skill; the sd includes the uncertainty of curve and discrimination."""
         solution, posterior = self.solution, self.solution.at.posterior
-        assert solution.at.slope is not None
         mean = (posterior.mean - self.units.mean) / self.units.sd
-        added = self.problem.likelihood.skill_variance(solution.at.slope, solution.curve, solution.covariance)
+        added = self.problem.likelihood.skill_variance(posterior, solution.curve, solution.covariance)
         return mean, np.asarray(np.sqrt(posterior.sd**2 + added) / self.units.sd)
 
     def predict(self, rider: IntArray, metric: FloatArray, site: IntArray) -> FloatArray:
         """Posterior-predictive probability of success: integrated over each rider's posterior, not plugged in."""
-        a, coefficients, _ = split(self.problem, self.solution.phi)
-        f = np.empty(metric.size)
+        p, f = self.parameters, np.empty(metric.size)
         for part in columns.slices(metric.size, columns.DESIGN_ROWS):
-            f[part] = self.space.design(metric[part], site[part], a).apply(coefficients)
-        return self.solution.at.posterior.expect(rider, a, f)
+            f[part] = self.space.design(metric[part], site[part], p.a).apply(p.shared, p.own)
+        return self.solution.at.posterior.expect(rider, f)
 
     @property
     def effective_degrees_of_freedom(self) -> float:
         """Of all parameters: the trace of (information + precisions)^-1 times information."""
-        information = self.solution.at.information
-        assert information is not None
-        return float(np.sum(self.solution.covariance * information))
+        return float(self._degrees_of_freedom.sum())
 
     @property
     def population_degrees_of_freedom(self) -> float:
-        """The part of `effective_degrees_of_freedom` that belongs to the population's regressors."""
-        information = self.solution.at.information
-        assert information is not None
-        by_parameter = np.einsum("mn,nm->m", self.solution.covariance, information)
-        return float(by_parameter[1 + self.problem.curve_size :].sum())
+        """The part of the above that the population's regressors take."""
+        return float(self.problem.regression(self._degrees_of_freedom).sum())
+
+    @cached_property
+    def _degrees_of_freedom(self) -> FloatArray:
+        """By parameter: what the data say of it, against what its precision does."""
+        weight = precisions(self.solution.rho, self.problem.groups)
+        diagonal = self.solution.covariance.diagonal(certain=True)
+        return np.where(self.problem.groups == FIXED, 0.0, 1.0 - weight * diagonal)
 
 
 def fit_latent(
@@ -142,33 +200,54 @@ def fit_latent(
     near: LatentFit | None = None,
     progress: Progress | None = None,
 ) -> LatentFit:
-    """Fit skill and difficulty.
+    """Fit skill and difficulty, starting from the single curve.
 
-    The solver starts from the single curve; or, when `counts` are a part of a cohort, from `near`, the whole's fit,
-    which must be close by. A fit that starts from `near` is for predictions, and has no standard errors.
+    Or from a fit of the whole cohort, near which the fit of a part must be; such a fit predicts and has no errors.
     """
-    items = ItemCurve.of(space, counts.item_metric, counts.item_site)
-    used = int(items.plain.groups.max(initial=-1)) + 1
-    population = population_design(counts, space.sites, space.spline, correlated, used, space.origin)
-    problem = Problem(
-        MarginalLikelihood(counts, population),
-        items,
-        np.concatenate([[FREE], items.plain.groups, population.groups]),
-        items.plain.size,
-    )
+    problem = _problem(counts, space, correlated)
     if near is None:
-        a = _first_discrimination(counts, items.plain.apply(single.coefficients) if space.anchor is None else None)
-        # Averaging over skill flattens a logistic curve by about this factor, so the curve given skill is steeper.
-        coefficients = single.coefficients * np.sqrt(1 + _FLATTENING * a * a)
-        precisions = int(problem.groups.max(initial=-1)) + 1
-        rho = np.concatenate([single.rho, np.ones(precisions - single.rho.size)])
-        phi = np.concatenate([[a], coefficients, np.zeros(population.size)])
-        begin = State(phi, rho)
+        begin = _from_single_curve(problem, counts, space, single)
     else:
         share = float(counts.item_trials.sum() / near.problem.likelihood.counts.item_trials.sum())
-        begin = State(near.solution.phi, near.solution.rho, information=share * near.solution.information)
+        information = near.solution.information
+        begin = State(
+            near.solution.phi,
+            near.solution.rho,
+            information=None if information is None else aligned(information.scaled(share), problem),
+        )
     solution = solve(problem, begin, progress, certainty=near is None)
-    return LatentFit(space, problem, solution, Units.of(population, solution.phi[1 + problem.curve_size :]))
+    p = problem.parameters(solution.phi)
+    return LatentFit(space, problem, solution, Units.of(problem.likelihood.population, p.regression, p.clientele))
+
+
+def _problem(counts: Counts, space: CurveSpace, correlated: bool) -> Problem:
+    items = ItemCurve.of(space, counts.item_metric, counts.item_site)
+    shared, own = space.groups()
+    used = int(max(shared.max(initial=-1), own.max(initial=-1))) + 1
+    population = population_of(counts, space, correlated, used)
+    likelihood = MarginalLikelihood(counts, population)
+    shape = likelihood.shape(items.at(1.0, np.zeros(shared.size), np.zeros((space.places, items.plain.width))))
+    border = np.concatenate([[-1], shared, population.groups])
+    by_place = np.zeros((shape.places, shape.width), np.int64)
+    if shape.places:
+        by_place[:, :-1] = own
+        by_place[:, -1] = population.clientele
+        by_place[fixed_parameters(population, space.places, shape.width)] = FIXED
+    return Problem(likelihood, items, shape.join(border, by_place), shape)
+
+
+def _from_single_curve(problem: Problem, counts: Counts, space: CurveSpace, single: SingleCurve) -> State:
+    f = problem.curve.plain.apply(single.shared, single.own) if space.anchor is None else None
+    a = _first_discrimination(counts, f)
+    # Averaging over skill flattens a logistic curve by about this factor, so the curve given skill is steeper.
+    steeper = np.sqrt(1 + _FLATTENING * a * a)
+    phi = np.zeros(problem.shape.size)
+    border, own = problem.shape.split(phi)
+    border[0], border[1 : 1 + single.shared.size] = a, steeper * single.shared
+    if own.size:
+        own[: len(single.own), :-1] = steeper * single.own
+    count = int(problem.groups.max(initial=-1)) + 1
+    return State(phi, np.concatenate([single.rho, np.ones(count - single.rho.size)]))
 
 
 def _first_discrimination(counts: Counts, f: FloatArray | None) -> float:

@@ -18,7 +18,8 @@ One step is too small with fewer than about twenty riders; those who matter are 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from scipy.linalg import LinAlgError
@@ -29,13 +30,13 @@ from isuit.domain import FloatArray, IntArray
 from ..model import cholesky
 from ..model.counts import Counts
 from ..model.curves import FEW_SITES, Curve
-from ..model.design import Design, free_groups
-from ..model.population import Units
+from ..model.design import dense_design
+from ..model.population import Units, plain_population
 from ..model.smoothing import precisions
 from . import newton, threads
-from .latent import LatentFit
-from .quadrature import MarginalLikelihood
-from .solver import NO_SKILL, split
+from .latent import LatentFit, Slope
+from .quadrature import MarginalLikelihood, Parameters
+from .solver import NO_SKILL, evaluate, with_curvature
 
 FEW_RIDERS = 100  # in the whole fit; among more, one rider moves what all share by less than a release is rounded to
 _TOLERANCE = 1e-4  # of the log odds: far below any rounding
@@ -52,9 +53,9 @@ class Solved:
     units: Units
 
     def difficulty(self, metric: FloatArray, site: int) -> FloatArray:
-        a, coefficients, _ = split(self.latent.problem, self.phi)
-        f = self.latent.space.design(metric, np.full(metric.size, site), a).apply(coefficients)
-        return np.asarray((f / a - self.units.mean) / self.units.sd)
+        p = self.latent.problem.parameters(self.phi)
+        f = self.latent.space.design(metric, np.full(metric.size, site), p.a).apply(p.shared, p.own)
+        return np.asarray((f / p.a - self.units.mean) / self.units.sd)
 
 
 @threads.one_thread()
@@ -76,9 +77,8 @@ class LeavingOut(ABC):
         self._phi = latent.solution.phi
         self.nobody = Solved(latent, self._phi, latent.units)
         self._precision = precisions(latent.solution.rho, latent.problem.groups)
-        information = latent.solution.at.information
-        assert information is not None
-        self._information = information
+        assert latent.solution.information is not None
+        self._information = latent.solution.information
         self._score = self._scores()
 
     @abstractmethod
@@ -99,23 +99,23 @@ class LeavingOut(ABC):
 
         The step is the rider's score times the inverse information.
         """
-        own = self._places(site)
-        inverse = _inverse(self._information[np.ix_(own, own)] + np.diag(self._precision[own]))
-        steps = np.asarray(self._score[riders][:, own].toarray() @ inverse)
         value, slope = self._latent.difficulty_slope(metric, site)
-        return np.asarray(value - steps @ slope[:, own].T)
+        return np.asarray(value - self._steps(site, riders) @ self._slope_by_own(slope, site).T)
 
     @abstractmethod
-    def _places(self, site: int) -> IntArray:
-        """Places in phi of the parameters that are solved again for this site."""
+    def _steps(self, site: int, riders: IntArray) -> FloatArray:
+        """One Newton step of the parameters that are solved again for this site, for each rider: subtract it."""
+
+    @abstractmethod
+    def _slope_by_own(self, slope: Slope, site: int) -> FloatArray:
+        """How difficulty moves with these parameters."""
 
     def _scores(self) -> csr_matrix:
         """Each rider's score for (a, curve, population) at the maximum."""
         solution, problem = self._latent.solution, self._latent.problem
-        a, _, population = split(problem, self._phi)
         posterior = solution.at.posterior
-        by_entry = problem.likelihood.expected_by_entry(a, solution.curve, posterior)
-        return problem.likelihood.rider_scores(solution.curve, population, posterior, by_entry)
+        by_entry = problem.likelihood.expected_by_entry(posterior)
+        return problem.likelihood.rider_scores(solution.curve, posterior, by_entry)
 
 
 class AllParameters(LeavingOut):
@@ -127,34 +127,43 @@ class AllParameters(LeavingOut):
     def sites_of(self, rider: int) -> IntArray:
         return np.arange(self._visits.shape[1])
 
-    def _places(self, site: int) -> IntArray:
-        return np.arange(self._phi.size)
+    @cached_property
+    def _inverse(self) -> FloatArray:
+        return _inverse(self._information.dense() + np.diag(self._precision))
+
+    def _steps(self, site: int, riders: IntArray) -> FloatArray:
+        return np.asarray(self._score[riders] @ self._inverse)
+
+    def _slope_by_own(self, slope: Slope, site: int) -> FloatArray:
+        whole = slope.along @ self._latent.directions.T
+        above, below = self._latent.problem.shape.split(whole.T)
+        above += slope.border.T
+        if below.size and site >= 0:
+            below[site] += slope.own.T
+        return whole
 
     @threads.one_thread()
     def without(self, rider: int) -> Solved | None:
         problem = self._latent.problem
         others = np.delete(np.arange(self._counts.riders), rider)
-        population = problem.likelihood.population.of_rows(others)
-        likelihood = MarginalLikelihood(self._counts.of_riders(others), population)
-        phi, nodes = self._phi.copy(), None
+        remaining = self._counts.of_riders(others)
+        population = problem.likelihood.population.of_riders(remaining, others)
+        problem = replace(problem, likelihood=MarginalLikelihood(remaining, population))
+        phi, windows = self._phi.copy(), None
         for _ in range(_MOST_STEPS):
-            a, coefficients, regression = split(problem, phi)
-            curve = problem.curve.at(a, coefficients)
-            nodes = nodes or likelihood.place(a, curve.value, regression)
-            at = likelihood.evaluate(a, curve, regression, nodes, information=True)
-            assert at.information is not None
-            information = at.information + np.diag(self._precision)
-            size = 1 + problem.curve_size
-            information[:size, :size] += problem.curve.curvature(a, coefficients, at.item_residual)
+            at, curve = evaluate(problem, phi, windows, True)
+            information = with_curvature(problem, phi, at).dense() + np.diag(self._precision)
             move = _inverse(information) @ (at.gradient - self._precision * phi)
-            reach = max(_reach(curve.design.apply(move[1:size])), abs(float(move[0])))
+            by = problem.parameters(move)
+            reach = max(_reach(curve.design.apply(by.shared, by.own)), abs(by.a))
             move *= newton.share_within(reach, _LONGEST_STEP)
             move *= newton.share_that_keeps_skill(float(phi[0]), float(move[0]))
-            phi, nodes = phi + move, at.nodes
+            phi, windows = phi + move, at.posterior.windows
             if not np.all(np.isfinite(phi)) or phi[0] < NO_SKILL:
                 return None
             if reach < _TOLERANCE:
-                return Solved(self._latent, phi, Units.of(population, split(problem, phi)[2]))
+                p = problem.parameters(phi)
+                return Solved(self._latent, phi, Units.of(population, p.regression, p.clientele))
         return None
 
 
@@ -163,8 +172,7 @@ class OwnParameters(LeavingOut):
 
     def __init__(self, latent: LatentFit, counts: Counts, visits: csr_matrix) -> None:
         super().__init__(latent, counts, visits)
-        regression = split(latent.problem, self._phi)[2]
-        self._prior_mean = latent.problem.likelihood.population.apply(regression)
+        self._prior_mean = latent.solution.at.posterior.prior_mean
 
     def riders_of(self, site: int) -> IntArray:
         return np.asarray(self._by_site.indices[self._by_site.indptr[site] : self._by_site.indptr[site + 1]])
@@ -173,9 +181,17 @@ class OwnParameters(LeavingOut):
         return np.asarray(self._visits.indices[self._visits.indptr[rider] : self._visits.indptr[rider + 1]])
 
     def _places(self, site: int) -> IntArray:
-        shared = self._latent.space.shared_size
-        width = (self._latent.problem.curve_size - shared) // self._latent.space.sites
-        return 1 + shared + site * width + np.arange(width)
+        """Places in phi of the site's deviation."""
+        shape, width = self._latent.problem.shape, self._latent.space.width
+        return shape.border + site * shape.width + np.arange(width)
+
+    def _steps(self, site: int, riders: IntArray) -> FloatArray:
+        own, width = self._places(site), self._latent.space.width
+        inverse = _inverse(self._information.own[site, :width, :width] + np.diag(self._precision[own]))
+        return np.asarray(self._score[riders][:, own].toarray() @ inverse)
+
+    def _slope_by_own(self, slope: Slope, site: int) -> FloatArray:
+        return slope.own[:, : self._latent.space.width]
 
     @threads.one_thread()
     def without(self, rider: int) -> Solved | None:
@@ -185,25 +201,24 @@ class OwnParameters(LeavingOut):
         others = np.unique(np.concatenate([self.riders_of(site) for site in sites]))
         others = others[others != rider]
         counts = _with_items(self._counts.of_riders(others))
-        likelihood = MarginalLikelihood(counts, Design(self._prior_mean[others][:, None], None, free_groups(1)))
-        a, coefficients, _ = split(latent.problem, self._phi)
-        design = latent.space.design(counts.item_metric, counts.item_site, a)
-        assert design.local is not None
-        columns = design.local[:, own - 1 - latent.space.shared_size].toarray()
-        local = Design(columns, None, free_groups(own.size))
-        f = design.apply(coefficients)
-        phi, by_a = self._phi.copy(), np.zeros(counts.items)
-        nodes = likelihood.place(a, f, np.ones(1))
+        likelihood = MarginalLikelihood(counts, plain_population(counts, self._prior_mean[others]))
+        p = latent.parameters
+        design = latent.space.design(counts.item_metric, counts.item_site, p.a)
+        functions = design.columns(0)[:, design.shared_size :]  # of a site's deviation, which are the same for all
+        columns = np.hstack([functions * (counts.item_site == site)[:, None] for site in sites])
+        local, f = dense_design(columns), design.apply(p.shared, p.own)
+        phi, by_a, windows = self._phi.copy(), np.zeros(counts.items), None
+        held = Parameters(p.a, np.zeros(own.size), np.zeros((0, 0)), np.ones(1), np.zeros(0))
         for _ in range(_MOST_STEPS):
-            at = likelihood.evaluate(a, Curve(f, local, by_a), np.ones(1), nodes, information=True)
+            at = likelihood.evaluate(held, Curve(f, local, by_a), windows, information=True)
             assert at.information is not None
             # The first and the last parameter, discrimination and population, are held.
-            information = at.information[1:-1, 1:-1] + np.diag(self._precision[own])
+            information = at.information.border[1:-1, 1:-1] + np.diag(self._precision[own])
             move = _inverse(information) @ (at.gradient[1:-1] - self._precision[own] * phi[own])
             reach = _reach(columns @ move)
             move *= newton.share_within(reach, _LONGEST_STEP)
             phi[own] += move
-            f, nodes = f + columns @ move, at.nodes
+            f, windows = f + columns @ move, at.posterior.windows
             if not np.all(np.isfinite(phi)):
                 return None
             if reach < _TOLERANCE:
@@ -228,5 +243,5 @@ def _inverse(information: FloatArray) -> FloatArray:
     try:
         factor = cholesky.factor(information)
     except LinAlgError:
-        factor = cholesky.factor(newton.positive(information))
+        factor = cholesky.factor(cholesky.positive(information))
     return cholesky.solve(factor, np.eye(len(information)))

@@ -1,4 +1,4 @@
-"""What keeps Newton's steps safe far from a maximum: a curvature that goes uphill, and steps that are not too long.
+"""What keeps Newton's steps safe far from a maximum: steps that are not too long.
 
 Each function answers for one step and changes nothing itself; whoever takes the step multiplies it by the share.
 """
@@ -8,33 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from scipy.linalg import LinAlgError
 
 from isuit.domain import FloatArray
-
-from ..model import cholesky
 
 _LEAST_LEFT = 0.2  # of the discrimination after one step: at zero its gradient vanishes, whatever the data say
 _TINY = 1e-12
 _ARMIJO = 1e-4  # share of the promised gain that a step must bring
 _ROUNDING = 1e-12  # relative, of a sum over outcomes
 _SHORTEST = 2.0**-60
-
-
-def positive(information: FloatArray) -> FloatArray:
-    """The information, with negative curvature turned round where there is any.
-
-    Far from the maximum the observed information can be indefinite; steps then go uphill along every direction.
-    """
-    scale = np.sqrt(np.maximum(np.abs(np.diag(information)), _TINY))
-    unit = information / np.outer(scale, scale)
-    # Directions that only a precision identifies are zero up to rounding.
-    try:
-        cholesky.factor(unit + _TINY * np.eye(len(unit)))
-    except LinAlgError:
-        values, vectors = np.linalg.eigh(unit)
-        unit = (vectors * np.maximum(np.abs(values), _TINY)) @ vectors.T
-    return np.asarray((unit + _TINY * np.eye(len(unit))) * np.outer(scale, scale))
 
 
 def uphill(beta: FloatArray, move: FloatArray, gain: float, height: Callable[[FloatArray], float]) -> FloatArray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from isuit.domain import FloatArray
+from isuit.domain import FloatArray, IntArray
 
 from ..model.counts import Counts
 from ..model.curves import CurveSpace
@@ -24,13 +24,18 @@ class Prepared:
     def _design(self) -> Design:
         return self.space.design(self.counts.item_metric, self.counts.item_site, 0.0)
 
+    @property
+    def _groups(self) -> IntArray:
+        return self.space.flat_groups()
+
     @cached_property
     def single(self) -> SingleCurve:
         """The single curve, its smoothing chosen."""
-        return fit_single_curve(self._design, self.counts.item_trials, self.counts.item_successes)
+        counts = self.counts
+        return fit_single_curve(self._design, self._groups, counts.item_trials, counts.item_successes)
 
     def single_with(self, rho: FloatArray) -> SingleCurve:
         """The single curve with the smoothing of another fit, whose first log precisions are those of its curve."""
-        own = rho[: int(self._design.groups.max(initial=-1)) + 1]
+        own = rho[: int(self._groups.max(initial=-1)) + 1]
         counts = self.counts
-        return fit_single_curve(self._design, counts.item_trials, counts.item_successes, own, self.single)
+        return fit_single_curve(self._design, self._groups, counts.item_trials, counts.item_successes, own, self.single)

@@ -4,68 +4,82 @@ With f = a * delta the linear predictor is `a * theta - f[item]`, and up to a su
 
     log L_r(theta) = a theta (k_r - n_r) - sum_i n_ri log(1 + exp(f_i - a theta)).
 
-The integral over skill is a sum over the grid that the rider's block shares (`grids.py`). One pass over the counts
-gives the log-likelihood, its exact gradient, and, when asked, the observed information (`information.py`). The sums of
-blocks are added in the order of the blocks, so no result depends on the number of threads.
+The integral over skill is a sum over the rider's own grid (`kernels.py`). One pass over the counts gives the
+log-likelihood, its exact gradient, and, when asked, the observed information by Louis' identity: what complete data
+would tell, minus what not knowing skill takes away.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_matrix, hstack, vstack
+from scipy.sparse import csr_matrix, hstack
 
 from isuit.domain import FloatArray, IntArray
 
+from ..model.arrow import Arrow, Factor, Shape
 from ..model.counts import Counts
 from ..model.curves import Curve
-from ..model.design import Design
-from . import grids
-from .grids import MOST_POINTS, Block, Grid, Nodes
-from .information import Columns, Slope, missing
+from ..model.population import Population
+from ..model.smoothing import FIXED
+from . import kernels as compiled_loops
+from .grids import LANES, AtItems, Entries, Table, Work, added, lanes, over
 
-_EDGE = 1e-8  # largest posterior weight at the end of a grid; above, the grid is too short
-_NOTHING = 1e-10  # points at which nobody in the block has more weight are dropped from the next grid
-_MOST_LOOKS = 12
+kernels: Any = compiled_loops  # they take what numba makes of their arguments
+_PAIR_BYTES = 1 << 28  # of the sums over pairs of places, in all lanes together
 
 
 @dataclass(frozen=True)
-class Part:
-    """The posterior of a block's riders: weights over the points of its grid, rows sum to one."""
+class Parameters:
+    """Discrimination, curve and population; `own` are the places' deviations, `clientele` their prior means."""
 
-    block: Block
-    theta: FloatArray
-    weight: FloatArray
+    a: float
+    shared: FloatArray
+    own: FloatArray
+    regression: FloatArray
+    clientele: FloatArray
 
 
 @dataclass(frozen=True)
 class Posterior:
-    """Each rider's skill posterior."""
+    """Each rider's skill posterior: its mean and sd, and all that is needed to integrate over it again."""
 
-    parts: tuple[Part, ...]
+    likelihood: MarginalLikelihood
+    a: float
+    at: AtItems
+    prior_mean: FloatArray
+    windows: IntArray
     mean: FloatArray
     sd: FloatArray
 
-    def expect(self, rider: IntArray, a: float, f: FloatArray) -> FloatArray:
+    def expect(self, rider: IntArray, f: FloatArray) -> FloatArray:
         """Posterior-predictive probability of success of these riders at these f, one each."""
-        part_of = np.empty(self.mean.size, dtype=np.int64)
-        row_of = np.empty(self.mean.size, dtype=np.int64)
-        for number, part in enumerate(self.parts):
-            part_of[part.block.riders] = number
-            row_of[part.block.riders] = np.arange(part.block.riders.size)
-        order = np.argsort(part_of[rider], kind="stable")
-        edges = np.searchsorted(part_of[rider[order]], np.arange(len(self.parts) + 1))
-
-        def of_part(number: int) -> FloatArray:
-            rows, part = order[edges[number] : edges[number + 1]], self.parts[number]
-            p = grids.success(a, f[rows], part.theta)
-            return np.asarray(np.einsum("eq,eq->e", part.weight[row_of[rider[rows]]], p))
-
+        order = np.argsort(rider, kind="stable")
+        rows = np.concatenate([[0], np.cumsum(np.bincount(rider, minlength=self.mean.size))])
+        ordered, expected = np.ascontiguousarray(f[order]), np.empty(rider.size)
+        self.over(kernels.expectations, rows, ordered, expected)
         result = np.empty(rider.size)
-        result[order] = np.concatenate([np.zeros(0), *grids.over(range(len(self.parts)), of_part)])
+        result[order] = expected
         return result
+
+    def polynomials(self, coefficients: FloatArray) -> FloatArray:
+        """Posterior means of polynomials of 2 Phi(theta - prior mean) - 1, riders x polynomials."""
+        means = np.empty((self.mean.size, len(coefficients)))
+        self.over(kernels.polynomial_means, np.ascontiguousarray(coefficients), means)
+        return means
+
+    def over(self, kernel: Any, *arguments: Any) -> None:
+        """Run a loop over all riders that writes into its arguments."""
+        entries = self.likelihood.entries
+        windows, table = self.windows.copy(), Table.of(self.windows, entries.item.size, self.a, self.at)
+
+        def of_lane(lane: tuple[int, int]) -> None:
+            work = self.likelihood.work()
+            kernel(*lane, entries, self.at, self.a, self.prior_mean, windows, table, work, *arguments)
+
+        over(lanes(entries.entries), of_lane)
 
 
 class ByEntry(NamedTuple):
@@ -77,248 +91,262 @@ class ByEntry(NamedTuple):
 
 @dataclass(frozen=True)
 class Pass:
-    """What one pass found; vectors and matrices run over (a, curve coefficients, population coefficients)."""
+    """What one pass found; vectors run over the parameters in the order of `MarginalLikelihood.shape`."""
 
     log_likelihood: float
     gradient: FloatArray
-    information: FloatArray | None
+    information: Arrow | None
+    complete: Arrow | None  # the information if skills were known: positive definite everywhere
     item_residual: FloatArray  # successes minus expected successes
     posterior: Posterior
-    nodes: Nodes  # for the next pass nearby
     exact: bool  # every grid was wide and fine enough, as all are but far from any maximum
-    slope: Slope | None  # of posterior means, with the information
 
 
-@dataclass(frozen=True)
-class _Integral:
-    """A block's share of a pass."""
+class _Sums(NamedTuple):
+    """What a lane adds up for the information."""
 
-    part: Part
-    grid: Grid  # to go on with
-    exact: bool
-    log_likelihood: float
-    mean: FloatArray
-    sd: FloatArray
-    expected: FloatArray  # successes by item of the block
-    score_a: float
-    moments: FloatArray | None
-    missing: Columns | None
-    slope: Slope | None
+    expected: FloatArray
+    moments: FloatArray  # items x 3: sums of p (1 - p) times powers of skill
+    shared: FloatArray
+    across: FloatArray
+    own: FloatArray
+    pairs: FloatArray
 
 
 class MarginalLikelihood:
     """The likelihood of a cohort's counts with skill integrated out.
 
-    The prior of skill is normal with variance one about the population's design applied to its coefficients.
+    The prior of skill is normal with variance one about the population's regression.
     """
 
-    def __init__(self, counts: Counts, population: Design) -> None:
-        self.counts = counts
-        self.population = population
+    def __init__(self, counts: Counts, population: Population) -> None:
+        self.counts, self.population = counts, population
+        self.entries = Entries.of(counts)
 
-    def place(self, a: float, f: FloatArray, population: FloatArray) -> Nodes:
-        """Blocks and grids for these parameters."""
-        return grids.place(self.counts, a, f, self.population.apply(population))
+    def shape(self, curve: Curve) -> Shape:
+        """Border: discrimination, shared curve, shared regressors. Own: a place's deviation and its clientele."""
+        regressors = self.population.visits.regressors.shape[1]
+        places = self.population.places
+        return Shape(1 + curve.design.shared_size + regressors, places, curve.design.width + 1 if places else 0)
 
-    def evaluate(self, a: float, curve: Curve, population: FloatArray, nodes: Nodes, information: bool = False) -> Pass:
-        """Log-likelihood and gradient, and the observed information when asked for."""
-        counts = self.counts
-        prior_mean = self.population.apply(population)
+    def work(self) -> Work:
+        return Work.for_riders(int(np.diff(self.entries.entries).max(initial=1)))
 
-        def of_block(number: int) -> _Integral:
-            block = nodes.blocks[number]
-            return self._integrate(block, nodes.grids[number], a, curve, prior_mean[block.riders], information)
+    def evaluate(self, p: Parameters, curve: Curve, windows: IntArray | None = None, information: bool = False) -> Pass:
+        """Log-likelihood and gradient, and the observed information when asked for.
 
-        found = grids.over(range(len(nodes.blocks)), of_block)
-        expected, moments = np.zeros(counts.items), np.zeros((3, counts.items))
+        `windows` are those of a pass nearby; without them the first look finds some.
+        """
+        counts, population = self.counts, self.population
+        prior_mean = population.apply(p.regression, p.clientele)
+        at = AtItems.of(curve.value, curve.by_a)
+        windows = np.zeros((counts.riders, 3), np.int64) if windows is None else windows.copy()
+        table = Table.of(windows, self.entries.item.size, p.a, at)
         mean, sd = np.empty(counts.riders), np.empty(counts.riders)
-        log_likelihood = float((counts.item_trials - counts.item_successes) @ curve.value)
-        score_a, taken = 0.0, None
-        for one in found:
-            block = one.part.block
-            log_likelihood += one.log_likelihood
-            score_a += one.score_a
-            expected[block.items] += one.expected
-            mean[block.riders], sd[block.riders] = one.mean, one.sd
-            if one.moments is not None and one.missing is not None:
-                moments[:, block.items] += one.moments
-                taken = one.missing if taken is None else taken + one.missing
-        residual = counts.item_successes - expected
-        gradient = np.concatenate(
-            [
-                [score_a - float(residual @ curve.by_a)],
-                -curve.design.pull_back(residual),
-                self.population.pull_back(mean - prior_mean),
-            ]
-        )
-        observed = None
-        if taken is not None:
-            observed = self._complete(curve, moments) - self._in_order_of_parameters(taken.whole(), curve)
+        shape = self.shape(curve)
+        pair_bytes = population.first.size * shape.width**2 * 8
+        count = LANES if not information else int(np.clip(_PAIR_BYTES // max(1, pair_bytes), 1, LANES))
+
+        def of_lane(lane: tuple[int, int]) -> tuple[float, float, int, _Sums]:
+            sums = self._sums(curve, shape, information)
+            common = (self.entries, at)
+            rest = (p.a, prior_mean, windows, table, self.work(), mean, sd)
+            if information:
+                found = kernels.information(*lane, *common, curve.design.rows, population.visits, *rest, sums)
+            else:
+                found = kernels.gradient(*lane, *common, *rest, sums.expected)
+            return (*found, sums)
+
+        found = over(lanes(self.entries.entries, count), of_lane)
+        total = _Sums(*(added([sums[k] for *_, sums in found]) for k in range(len(_Sums._fields))))
+        residual = counts.item_successes - total.expected
+        value = float((counts.item_trials - counts.item_successes) @ curve.value) + sum(one for one, *_ in found)
+        score = sum(one for _, one, *_ in found) - float(residual @ curve.by_a)
+        posterior = Posterior(self, p.a, at, prior_mean, windows, mean, sd)
+        complete = self._complete(curve, shape, total.moments) if information else None
         return Pass(
-            log_likelihood,
-            gradient,
-            observed,
-            residual,
-            Posterior(tuple(one.part for one in found), mean, sd),
-            replace(nodes, grids=tuple(one.grid for one in found)),
-            all(one.exact for one in found),
-            _joined(found, counts.riders) if information else None,
-        )
-
-    def _integrate(
-        self, block: Block, grid: Grid, a: float, curve: Curve, prior_mean: FloatArray, information: bool
-    ) -> _Integral:
-        f = curve.value[block.items]
-        for _ in range(_MOST_LOOKS):
-            theta = grid.points
-            logarithm, p = grids.failure(a, f, theta)
-            log_joint = block.trials @ logarithm
-            log_joint += np.outer(block.outcomes - block.successes, a * theta)
-            log_joint += 0.5 * (theta - prior_mean[:, None]) ** 2
-            np.negative(log_joint, out=log_joint)
-            top = log_joint.max(axis=1)
-            log_joint -= top[:, None]
-            weight = np.exp(log_joint, out=log_joint)
-            total = weight.sum(axis=1)
-            weight /= total[:, None]
-            centre = float(theta.mean())
-            mean = weight @ (theta - centre)
-            sd = np.sqrt(np.maximum(weight @ (theta - centre) ** 2 - mean**2, 1e-300))
-            exact, grid = _next(grid, theta, weight, sd, a)
-            if exact:
-                break
-        by_item = block.trials.T @ weight
-        step = float(theta[1] - theta[0])
-        value = float(np.sum(top + np.log(total))) + block.riders.size * float(np.log(step / np.sqrt(2 * np.pi)))
-        shares = p * by_item
-        score_a = float(block.successes @ mean + centre * block.successes.sum() - shares.sum(axis=0) @ theta)
-        moments, taken, slope = None, None, None
-        if information:
-            varies = shares * (1.0 - p)
-            moments = np.stack([varies @ theta**k for k in range(3)])
-            shortfall = theta * (block.successes[:, None] - block.trials @ p)
-            if curve.by_a.any():
-                shortfall += block.trials @ (p * curve.by_a[block.items, None])
-            own = curve.design if isinstance(block.items, slice) else curve.design.of_rows(block.items)
-            riders = self.population.of_rows(block.riders)
-            taken, slope = missing(block, theta, weight, p, shortfall, own, riders)
-        return _Integral(
-            part=Part(block, theta, weight),
-            grid=grid,
-            exact=exact,
             log_likelihood=value,
-            mean=mean + centre,
-            sd=sd,
-            expected=shares.sum(axis=1),
-            score_a=score_a,
-            moments=moments,
-            missing=taken,
-            slope=slope,
+            gradient=self._gradient(curve, shape, score, residual, mean - prior_mean),
+            information=None if complete is None else self._observed(curve, shape, complete, total),
+            complete=complete,
+            item_residual=residual,
+            posterior=posterior,
+            exact=not any(short for _, _, short, _ in found),
         )
 
-    def skill_variance(self, slope: Slope, curve: Curve, covariance: FloatArray) -> FloatArray:
-        """What the parameters' uncertainty adds to the variance of each rider's posterior mean (delta method)."""
-        order = self._parameter_of_column(curve)
-        ordered = covariance[np.ix_(order, order)]
-        width = slope.dense.shape[1]
-        added = np.einsum("rm,rm->r", slope.dense @ ordered[:width, :width], slope.dense)
-        if slope.local is None:
-            return np.asarray(added)
-        spread = 2 * (slope.dense @ ordered[:width, width:]) + slope.local @ ordered[width:, width:]
-        return np.asarray(added + np.asarray(slope.local.multiply(spread).sum(axis=1)).ravel())
+    def _sums(self, curve: Curve, shape: Shape, information: bool) -> _Sums:
+        items, nothing = self.counts.items, np.zeros(0)
+        if not information:
+            return _Sums(np.zeros(items), *(nothing,) * 5)
+        raw = curve.design.shared.shape[0]
+        border = 1 + raw + self.population.visits.regressors.shape[1]
+        width = shape.width
+        return _Sums(
+            np.zeros(items),
+            np.zeros((items, 3)),
+            np.zeros((border, border)),
+            np.zeros((shape.places, width, border)),
+            np.zeros((shape.places, width, width)),
+            np.zeros((self.population.first.size, width, width)),
+        )
 
-    def expected_by_entry(self, a: float, curve: Curve, posterior: Posterior) -> ByEntry:
+    def _gradient(self, curve: Curve, shape: Shape, score: float, residual: FloatArray, gap: FloatArray) -> FloatArray:
+        shared, own = curve.design.pull_back(-residual)
+        regression, clientele = self.population.pull_back(gap)
+        by_place = np.zeros((shape.places, shape.width))
+        if shape.places:
+            by_place[: len(own), :-1] = own
+            by_place[:, -1] = clientele
+        return shape.join(np.concatenate([[score], shared, regression]), by_place)
+
+    def _complete(self, curve: Curve, shape: Shape, moments: FloatArray) -> Arrow:
+        """The information if skills were known: a logistic regression on (theta - df/da, -design)."""
+        v0, v1, v2 = moments.T
+        population, design = self.population, curve.design
+        n = 1 + design.shared_size
+        border = np.zeros((shape.border, shape.border))
+        border[0, 0] = float(np.sum(v2 - 2 * curve.by_a * v1 + curve.by_a**2 * v0))
+        shared, by_place = design.pull_back(curve.by_a * v0 - v1)
+        border[0, 1:n] = border[1:n, 0] = shared
+        border[1:n, 1:n], across, blocks = design.gram(v0)
+        regressors = population.visits.regressors
+        border[n:, n:] = regressors.T @ regressors
+        cross = np.zeros((shape.places, shape.width, shape.border))
+        own = np.zeros((shape.places, shape.width, shape.width))
+        if shape.places:
+            cross[: design.places, :-1, 0] = by_place
+            cross[: design.places, :-1, 1:n] = across
+            own[: design.places, :-1, :-1] = blocks
+            for k in range(regressors.shape[1]):
+                cross[:, -1, n + k] = population.pull_back(regressors[:, k])[1]
+            own[:, -1, -1] = population.squares()
+        return self._without_fixed(Arrow.uncoupled(border, cross, own), design.places)
+
+    def _observed(self, curve: Curve, shape: Shape, complete: Arrow, taken: _Sums) -> Arrow:
+        """What is left of the complete information; sums over raw functions become those over shared coefficients."""
+        raw, shared = curve.design.shared.shape
+        to_border = np.zeros((len(taken.shared), shape.border))
+        to_border[0, 0] = 1.0
+        to_border[1 : 1 + raw, 1 : 1 + shared] = curve.design.shared
+        rest = np.arange(shape.border - 1 - shared)
+        to_border[1 + raw + rest, 1 + shared + rest] = 1.0
+        lower = taken.shared.copy()
+        lower[: 1 + raw, 1 + raw :] = lower[1 + raw :, : 1 + raw].T
+        pairs = -taken.pairs
+        if shape.places:
+            pairs[:, -1, -1] += self.population.products()
+        observed = Arrow(
+            complete.border - to_border.T @ lower @ to_border,
+            complete.cross - taken.across @ to_border,
+            complete.own - taken.own,
+            pairs,
+            self.population.first,
+            self.population.second,
+        )
+        return self._without_fixed(observed, curve.design.places)
+
+    def _without_fixed(self, matrix: Arrow, sites: int) -> Arrow:
+        """Parameters that are not estimated touch nothing: the origin's clientele, a curve where there is no site."""
+        if not matrix.shape.places:
+            return matrix
+        fixed = fixed_parameters(self.population, sites, matrix.shape.width)
+        for place in np.flatnonzero(fixed.any(axis=1)).tolist():
+            gone = np.flatnonzero(fixed[place])
+            matrix.cross[place, gone] = 0.0
+            matrix.own[place, gone] = 0.0
+            matrix.own[place][:, gone] = 0.0
+            matrix.own[place, gone, gone] = 1.0
+            matrix.pairs[np.ix_(matrix.first == place, gone)] = 0.0
+            matrix.pairs[np.ix_(matrix.second == place, np.arange(matrix.shape.width), gone)] = 0.0
+        return matrix
+
+    def skill_variance(self, posterior: Posterior, curve: Curve, factor: Factor) -> FloatArray:
+        """What the parameters' uncertainty adds to the variance of each rider's posterior mean (delta method)."""
+        added_variance = np.empty(self.counts.riders)
+        n = 1 + curve.design.shared.shape[0]
+        to_shared = np.zeros((n, 1 + curve.design.shared_size))
+        to_shared[0, 0] = 1.0
+        to_shared[1:, 1:] = curve.design.shared
+        entries, at = self.entries, posterior.at
+        windows, table = posterior.windows.copy(), Table.of(posterior.windows, entries.item.size, posterior.a, at)
+        own, pairs = np.zeros((0, 0, 0)), np.zeros((0, 0, 0))
+        if factor.shape.places:
+            own, pairs = factor.own.blocks.copy(), np.ascontiguousarray(factor.own.pairs)
+            fixed = fixed_parameters(self.population, curve.design.places, factor.shape.width)
+            own[np.arange(len(own))[:, None], np.arange(factor.shape.width), np.arange(factor.shape.width)] *= ~fixed
+        slope = np.ascontiguousarray(factor.slope)
+
+        def of_lane(lane: tuple[int, int]) -> None:
+            kernels.skill_variance(
+                *lane, entries, at, curve.design.rows, self.population.visits, posterior.a, posterior.prior_mean,
+                windows, table, self.work(), to_shared, factor.border, slope, own, pairs, added_variance,
+            )  # fmt: skip
+
+        over(lanes(entries.entries), of_lane)
+        return added_variance
+
+    def expected_by_entry(self, posterior: Posterior) -> ByEntry:
         """Expected successes, and their expectation times skill, of each rider at each of their items."""
         trials = self.counts.trials
-        share, with_skill = np.empty(trials.nnz), np.empty(trials.nnz)
-
-        def of_part(part: Part) -> None:
-            block, length = part.block, np.diff(part.block.trials.indptr)
-            p = grids.success(a, curve.value[block.items], part.theta)
-            weighted = np.repeat(part.weight, length, axis=0)
-            weighted *= p[block.trials.indices]
-            place = np.repeat(trials.indptr[block.riders] - block.trials.indptr[:-1], length)
-            place += np.arange(place.size)
-            share[place] = weighted.sum(axis=1)
-            with_skill[place] = weighted @ part.theta
-
-        grids.over(posterior.parts, of_part)
+        success, with_skill = np.empty(trials.nnz), np.empty(trials.nnz)
+        posterior.over(kernels.by_entry, success, with_skill)
         return ByEntry(
             *(
                 csr_matrix((trials.data * values, trials.indices, trials.indptr), shape=trials.shape)
-                for values in (share, with_skill)
+                for values in (success, with_skill)
             )
         )
 
-    def rider_scores(self, curve: Curve, population: FloatArray, posterior: Posterior, by_entry: ByEntry) -> csr_matrix:
-        """Each rider's score for (a, curve, population): the rows whose sum is the gradient."""
-        counts, one = self.counts, np.ones(self.counts.items)
+    def rider_scores(self, curve: Curve, posterior: Posterior, by_entry: ByEntry) -> csr_matrix:
+        """Each rider's score, in the order of `shape`: the rows whose sum is the gradient."""
+        counts, design, population = self.counts, curve.design, self.population
         residual = (counts.successes - by_entry.expected).tocsr()
-        in_a = counts.rider_successes * posterior.mean - by_entry.with_skill @ one - residual @ curve.by_a
-        gap = (posterior.mean - self.population.apply(population))[:, None]
-        columns = [csr_matrix(in_a[:, None]), csr_matrix(-(residual @ curve.design.dense))]
-        if curve.design.local is not None:
-            columns.append(-(residual @ curve.design.local))
-        columns.append(csr_matrix(gap * self.population.dense))
-        if self.population.local is not None:
-            columns.append(self.population.local.multiply(gap).tocsr())
+        ones = np.ones(counts.items)
+        in_a = counts.rider_successes * posterior.mean - by_entry.with_skill @ ones - residual @ curve.by_a
+        raw = csr_matrix(
+            (
+                design.rows.value.ravel(),
+                design.rows.function.ravel(),
+                np.arange(0, design.rows.value.size + 1, design.rows.value.shape[1]),
+            ),
+            shape=(counts.items, design.shared.shape[0]),
+        )
+        gap = posterior.mean - posterior.prior_mean
+        visits = population.visits
+        columns = [
+            csr_matrix(in_a[:, None]),
+            csr_matrix(-((residual @ raw) @ design.shared)),
+            csr_matrix(gap[:, None] * visits.regressors),
+        ]
+        if population.places:
+            columns.append(self._own_scores(curve, residual, gap))
         return hstack(columns, format="csr")
 
-    def _parameter_of_column(self, curve: Curve) -> IntArray:
-        """For dense and then local columns, the place of each in (a, curve, population)."""
-        inner, outer = curve.design, self.population
-        first, second = inner.dense.shape[1], outer.dense.shape[1]
-        shift = 1 + inner.size
-        return np.concatenate(
-            [
-                np.arange(1 + first),
-                shift + np.arange(second),
-                1 + np.arange(first, inner.size),
-                shift + np.arange(second, outer.size),
-            ]
+    def _own_scores(self, curve: Curve, residual: csr_matrix, gap: FloatArray) -> csr_matrix:
+        """Scores of the places' own parameters: a row per rider, entries only at the places that they visited."""
+        design, visits = curve.design, self.population.visits
+        shape = self.shape(curve)
+        rows = design.rows
+        functions = np.zeros((self.counts.items, design.width))
+        for d in range(rows.function.shape[1]):
+            functions += rows.value[:, d, None] * rows.own[rows.function[:, d]]
+        functions[rows.place < 0] = 0.0
+        by_entry = -residual.data[:, None] * functions[residual.indices]
+        by_visit = np.empty((visits.place.size, shape.width))
+        if visits.place.size:
+            by_visit[:, :-1] = np.add.reduceat(by_entry, visits.entries[:-1], axis=0)
+        by_visit[:, -1] = visits.share * np.repeat(gap, np.diff(visits.visits))
+        by_visit[fixed_parameters(self.population, design.places, shape.width)[visits.place]] = 0.0
+        columns = visits.place[:, None] * shape.width + np.arange(shape.width)
+        return csr_matrix(
+            (by_visit.ravel(), columns.ravel(), visits.visits * shape.width),
+            shape=(self.counts.riders, shape.places * shape.width),
         )
 
-    def _in_order_of_parameters(self, by_column: FloatArray, curve: Curve) -> FloatArray:
-        order = self._parameter_of_column(curve)
-        result = np.empty_like(by_column)
-        result[np.ix_(order, order)] = by_column
-        return result
 
-    def _complete(self, curve: Curve, moments: FloatArray) -> FloatArray:
-        """The information if skills were known: a logistic regression on (theta - df/da, -design)."""
-        v0, v1, v2 = moments
-        columns = 1 + curve.design.size
-        size = columns + self.population.size
-        total = np.zeros((size, size))
-        total[0, 0] = float(np.sum(v2 - 2 * curve.by_a * v1 + curve.by_a**2 * v0))
-        total[0, 1:columns] = total[1:columns, 0] = curve.design.pull_back(curve.by_a * v0 - v1)
-        total[1:columns, 1:columns] = curve.design.gram(v0)
-        total[columns:, columns:] = self.population.gram(np.ones(self.population.rows))
-        return total
-
-
-def _next(grid: Grid, theta: FloatArray, weight: FloatArray, sd: FloatArray, a: float) -> tuple[bool, Grid]:
-    """Whether the grid was wide and fine enough, and the one to go on with."""
-    highest = weight.max(axis=0)
-    step = float(theta[1] - theta[0])
-    fine = Grid.over(0.0, 0.0, sd, a).step
-    coarse = step > 1.1 * fine and theta.size < MOST_POINTS
-    if highest[0] > _EDGE or highest[-1] > _EDGE or coarse:
-        further = 0.4 * (grid.upper - grid.lower)
-        lower = grid.lower - (further if highest[0] > _EDGE else 0.0)
-        upper = grid.upper + (further if highest[-1] > _EDGE else 0.0)
-        # A posterior that fell between two points seems to have no width: go on in steps.
-        return False, Grid(lower, upper, max(fine, step / 4))
-    needed = np.flatnonzero(highest > _NOTHING)
-    return True, Grid(float(theta[needed[0]]) - step, float(theta[needed[-1]]) + step, fine)
-
-
-def _joined(found: list[_Integral], riders: int) -> Slope:
-    """Slopes of all riders in the order of riders."""
-    order = np.concatenate([one.part.block.riders for one in found])
-    back = np.empty(riders, dtype=np.int64)
-    back[order] = np.arange(riders)
-    slopes = [one.slope for one in found if one.slope is not None]
-    local = [slope.local for slope in slopes if slope.local is not None]
-    dense = np.concatenate([slope.dense for slope in slopes])[back]
-    return Slope(dense, vstack(local, format="csr")[back] if local else None)
+def fixed_parameters(population: Population, sites: int, width: int) -> Any:
+    """Places x width: which own parameters are not estimated."""
+    fixed = np.zeros((population.places, width), dtype=bool)
+    fixed[sites:, :-1] = True
+    fixed[:, -1] = population.clientele == FIXED
+    return fixed

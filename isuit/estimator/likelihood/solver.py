@@ -5,15 +5,13 @@ likelihood, with freshly chosen smoothing until that stands. The information cos
 use that of the riders who gave the start, later ones learn from how the gradient changed, and it is computed anew
 only near the maximum and where steps stop to shrink the gradient. What counts as converged is the gradient in units
 of standard errors (`TOLERANCE`), never a small change; and a = 0, where the gradient in a always vanishes, is a
-verdict of its own (`no_skill`). Beside regressors of riders it is none: they can tell all of skill, and what is left is
-held at `NO_SKILL`; whether skill explains anything is for the likelihood-ratio test to say.
+verdict of its own (`no_skill`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
 from scipy.linalg import LinAlgError
@@ -21,16 +19,14 @@ from scipy.linalg import LinAlgError
 from isuit.domain import FloatArray, IntArray
 from isuit.errors import EstimationError
 
-from ..model import cholesky
-from ..model.curves import Curve
-from ..model.smoothing import choose, precisions
-from . import newton, threads
-from .grids import Nodes
-from .quadrature import MarginalLikelihood, Pass
+from ..model.arrow import Arrow, Factor, Shape
+from ..model.curves import Curve, ItemCurve
+from ..model.smoothing import STEP, choose, precisions, tiny
+from . import newton
+from .quadrature import MarginalLikelihood, Parameters, Pass
 
 TOLERANCE = 1e-7  # of the gradient, in standard errors: sqrt(g' A^-1 g)
 NO_SKILL = 0.02  # a discrimination below this is none: skill would move no probability by more than 0.5 %
-_TOLD = 0.1  # log-likelihood that is left where outcomes are told wholly: from there on parameters only grow
 _MOST_STEPS = 80
 _MOST_CHOICES = 25  # of the smoothing, before it is held as it is
 _LEAP = 3.0  # most that a log precision changes in one step
@@ -39,44 +35,58 @@ _CONTRACTION = 0.3  # a step must shrink the gradient by this, or the informatio
 _LONG_STEP = 3.0  # standard errors; longer steps are checked against the likelihood
 _CLOSE = 0.1  # standard errors from the maximum at which the information of some riders gives way to that of all
 _NEAR = 0.01  # standard errors, times the root of riders, within which the information changes by less than a percent
+_ROUGHLY = 1e-6  # relative: steps need no more, since the next pass corrects them
 _FEW_RIDERS = 400  # from here on, a fit of every eighth rider gives the start
 _THINNING = 8
 
 Progress = Callable[[str, float], None]  # called with the name of a stage and the share of it that is done
 
 
-class CurveModel(Protocol):
-    """How coefficients become f at each item."""
-
-    def at(self, a: float, coefficients: FloatArray) -> Curve: ...
-
-    def curvature(self, a: float, coefficients: FloatArray, residual: FloatArray) -> FloatArray:
-        """What second derivatives of f add to the information of (a, coefficients); zero for a linear model."""
-        ...
-
-
 @dataclass(frozen=True)
 class Problem:
-    """A likelihood, a model of its curve, and which coefficients share a precision."""
+    """A likelihood, a model of its curve, and which parameters share a precision."""
 
     likelihood: MarginalLikelihood
-    curve: CurveModel
-    groups: IntArray  # over (a, curve coefficients, population coefficients)
-    curve_size: int
+    curve: ItemCurve
+    groups: IntArray  # over the parameters, in the order of `shape`
+    shape: Shape
+
+    def parameters(self, phi: FloatArray) -> Parameters:
+        """The flat vector phi by name."""
+        border, own = self.shape.split(phi)
+        n, places = 1 + self.curve.plain.shared_size, self.curve.plain.places
+        if not self.shape.places:
+            return Parameters(float(phi[0]), border[1:n], np.zeros((0, 0)), border[n:], np.zeros(0))
+        return Parameters(float(phi[0]), border[1:n], own[:places, :-1], border[n:], own[:, -1])
+
+    @property
+    def regressors(self) -> bool:
+        """Whether the population has any."""
+        return bool(self.shape.places or self.shape.border > 1 + self.curve.plain.shared_size)
+
+    def regression(self, phi: FloatArray) -> FloatArray:
+        """Of phi, the coefficients of the population; zero elsewhere."""
+        border, own = self.shape.split(phi)
+        result = np.zeros_like(phi)
+        above, below = self.shape.split(result)
+        above[1 + self.curve.plain.shared_size :] = border[1 + self.curve.plain.shared_size :]
+        below[:, -1:] = own[:, -1:]
+        return result
 
     def of_riders(self, chosen: slice) -> Problem:
         part = self.likelihood.counts.of_riders(chosen)
-        return replace(self, likelihood=MarginalLikelihood(part, self.likelihood.population.of_rows(chosen)))
+        population = self.likelihood.population.of_riders(part, chosen)
+        return replace(self, likelihood=MarginalLikelihood(part, population))
 
 
 @dataclass(frozen=True)
 class State:
-    """Parameters phi = (a, curve, population), log precisions, and the grids of the last pass, if there was one."""
+    """Parameters phi, log precisions, and what is known from a pass nearby or from a like problem."""
 
     phi: FloatArray
     rho: FloatArray
-    nodes: Nodes | None = None
-    information: FloatArray | None = None  # of a like problem, good enough for the first steps
+    windows: IntArray | None = None
+    information: Arrow | None = None  # of a like problem, good enough for the first steps
 
 
 @dataclass(frozen=True)
@@ -87,8 +97,8 @@ class Solution:
     rho: FloatArray
     at: Pass
     curve: Curve
-    covariance: FloatArray  # of phi, Bayesian: inverse of information plus precisions
-    information: FloatArray  # that the last step was taken with
+    factor: Factor | None  # of information plus precisions: its inverse is the covariance of phi (Bayesian)
+    information: Arrow | None  # that the last step was taken with
     gradient_norm: float  # in standard errors
     steps: int
     no_skill: bool
@@ -96,6 +106,12 @@ class Solution:
     @property
     def discrimination(self) -> float:
         return float(self.phi[0])
+
+    @property
+    def covariance(self) -> Factor:
+        """The factor, of a fit that was asked for its certainty."""
+        assert self.factor is not None
+        return self.factor
 
 
 def penalised(problem: Problem, phi: FloatArray, rho: FloatArray, log_likelihood: float) -> float:
@@ -111,226 +127,300 @@ def solve(
 ) -> Solution:
     """Newton steps to the maximum of the penalised marginal likelihood, smoothing chosen on the way.
 
-    A fit that only predicts needs no `certainty`: it has no covariance then, or that of an earlier step.
+    A fit that only predicts needs no `certainty`: it has no covariance then.
     """
-    with threads.for_parameters(start.phi.size):
-        return _solve(problem, start, progress, tolerance, certainty)
-
-
-def _solve(problem: Problem, start: State, progress: Progress | None, tolerance: float, certainty: bool) -> Solution:
-    riders = problem.likelihood.counts.riders
-    information, own, moved = start.information, None, 0.0
-    if information is None and riders >= max(_FEW_RIDERS, _THINNING * start.phi.size):
-        thin = slice(None, None, _THINNING)
-        part = solve(problem.of_riders(thin), replace(start, nodes=None), tolerance=_CLOSE, certainty=False)
-        if not part.no_skill:
-            start = replace(start, phi=part.phi, rho=part.rho)
-            # Good enough for the first steps, which only have to come near.
-            information = riders / part.at.posterior.mean.size * part.information
-    state, before, norm_before = start, None, np.inf
-    choices, held, same, first = 0, False, False, 1.0
+    climb = _Climb(problem, _thinned(problem, start) if start.information is None else start, certainty)
     for step in range(1, _MOST_STEPS + 1):
-        at, curve = _pass(problem, state, information=information is None)
-        if information is None:
-            own, moved = at, 0.0
-            information = _information(problem, state, at)
-            norm_before = np.inf
-        elif held and before is not None:
-            information = _learnt(problem, information, state, at, *before)
-        if not held:
-            positive = newton.positive(information)
-            rho = choose(positive, positive @ state.phi + at.gradient, problem.groups, state.rho)
-            # Far from the maximum the choice is a guess, and a precision that leaps makes the penalty all that counts.
-            rho = np.clip(rho, state.rho - _LEAP, state.rho + _LEAP)
-            choices += 1
-            same = float(np.max(np.abs(rho - state.rho), initial=0.0)) <= _SETTLED
-            state = replace(state, rho=rho)
-        move, norm = _direction(problem, information, state, at)
-        held = held or (same and norm < 1.0) or choices >= _MOST_CHOICES
-        if progress is not None:
-            # The gradient falls by orders of magnitude, so its logarithm tells how far the way still is.
-            first = max(first, norm)
-            progress("fit", float(np.clip(np.log(first / max(norm, TOLERANCE)) / np.log(first / TOLERANCE), 0, 1)))
-        if held and norm < tolerance and at.exact:
-            if certainty and (own is None or moved > _NEAR * np.sqrt(riders)):
-                own = _pass(problem, replace(state, nodes=at.nodes), information=True)[0]
-            return _solution(problem, state, at, own, information, curve, norm, step)
-        # While the smoothing still moves, so does the maximum: a gradient that stays is no sign of an old information.
-        if norm > _CONTRACTION * norm_before and (held or norm > 0.5):
-            information = None
-            state = replace(state, nodes=at.nodes)
+        climb.look()
+        climb.choose_smoothing()
+        climb.find_direction()
+        climb.report(progress)
+        if climb.has_arrived(tolerance):
+            return climb.solution(step)
+        if climb.information_is_old():
             continue
-        norm_before = norm
-        moved += norm
-        before = state.phi, at.gradient
-        state = _advance(problem, replace(state, nodes=at.nodes), move, at, check=norm > _LONG_STEP)
-        information = _carried(problem, information, before[0], state.phi)
-        if state.phi[0] < NO_SKILL:
-            return _no_skill(problem, state, step)
-        if norm > _LONG_STEP or (certainty and own is None and norm < _CLOSE):
-            information = None
+        climb.advance()
+        if climb.has_no_skill():
+            return climb.without_skill(step)
     raise EstimationError(
         f"The fit did not reach its gradient tolerance of {TOLERANCE:.0e} standard errors in {_MOST_STEPS} steps (it "
-        f"stood at {norm:.1e}); check the metric for outliers or fit a subset of the cohort."
+        f"stood at {climb.norm:.1e}); check the metric for outliers or fit a subset of the cohort."
     )
 
 
-# Steps are taken in a, the curve, and the effects b = a gamma that riders' regressors have on the log odds. In (a,
-# gamma) itself the likelihood has a bent ridge along constant effects when a is small, and Newton's steps would creep.
+def _thinned(problem: Problem, start: State) -> State:
+    """The start that a fit of every eighth rider gives, where there are riders enough."""
+    riders = problem.likelihood.counts.riders
+    # Places' own parameters hang on their own riders: an eighth of them is no start, and costs as much as a step.
+    if riders < max(_FEW_RIDERS, _THINNING * start.phi.size) or problem.shape.places:
+        return start
+    thin = problem.of_riders(slice(None, None, _THINNING))
+    part = solve(thin, replace(start, windows=None), tolerance=_CLOSE, certainty=False)
+    if part.no_skill or part.information is None:
+        return start
+    # Good enough for the first steps, which only have to come near.
+    share = riders / thin.likelihood.counts.riders
+    return replace(start, phi=part.phi, rho=part.rho, information=part.information.scaled(share))
 
 
-def _moved(problem: Problem, phi: FloatArray, move: FloatArray) -> FloatArray:
-    """The parameters after a move of (a, curve, effects)."""
-    last = 1 + problem.curve_size
-    there = phi + move
-    if there.size > last:
-        there[0] = max(there[0], NO_SKILL)
-    there[last:] = (phi[0] * phi[last:] + move[last:]) / there[0]
-    return there
-
-
-def _direction(problem: Problem, information: FloatArray, state: State, at: Pass) -> tuple[FloatArray, float]:
-    """Newton's move of (a, curve, effects), and the length of the gradient in standard errors."""
-    weight, last = precisions(state.rho, problem.groups), 1 + problem.curve_size
-    gradient = at.gradient - weight * state.phi
-    a, gamma, slope = state.phi[0], state.phi[last:], gradient[last:].copy()
-    gradient[0] -= gamma @ slope / a
-    gradient[last:] /= a
-    curvature = _in_effects(information + np.diag(weight), a, gamma)
-    # The change of coordinates is not linear: its own curvature counts.
-    curvature[0, 0] -= 2 * gamma @ slope / a**2
-    curvature[0, last:] += slope / a**2
-    curvature[last:, 0] += slope / a**2
-    move = _newton(curvature, gradient)
-    if gamma.size and a <= NO_SKILL and move[0] < 0:
-        # Regressors tell all that can be told of riders: the spread beside them is held, and the rest maximised.
-        gradient[0] = 0.0
-        curvature[0, :] = curvature[:, 0] = 0.0
-        curvature[0, 0] = 1.0
-        move = _newton(curvature, gradient)
-    return move, float(np.sqrt(max(float(gradient @ move), 0.0)))
-
-
-def _newton(curvature: FloatArray, gradient: FloatArray) -> FloatArray:
-    """Newton's move. Of small discriminations the likelihood is convex: turned round in effects, steps double them."""
-    try:
-        factor = cholesky.factor(curvature)
-    except LinAlgError:
-        factor = cholesky.factor(newton.positive(curvature))
-    return cholesky.solve(factor, gradient)
-
-
-def _in_effects(matrix: FloatArray, a: float, gamma: FloatArray) -> FloatArray:
-    """Second derivatives by (a, curve, gamma) as those by (a, curve, effects), but for the curvature of the change."""
-    result, last = matrix.copy(), len(matrix) - gamma.size
-    result[0] -= gamma @ result[last:] / a
-    result[:, 0] -= result[:, last:] @ gamma / a
-    result[last:] /= a
-    result[:, last:] /= a
-    return result
-
-
-def _carried(problem: Problem, information: FloatArray, here: FloatArray, there: FloatArray) -> FloatArray:
-    """The information at other parameters: in (a, curve, effects) it is nearly the same."""
-    last = 1 + problem.curve_size
-    if last == here.size:
+def aligned(information: Arrow, problem: Problem) -> Arrow:
+    """The information of some of the riders, for a problem whose places may have other pairs."""
+    population = problem.likelihood.population
+    if np.array_equal(information.first, population.first) and np.array_equal(information.second, population.second):
         return information
-    result = information.copy()
-    result[0] += (there[last:] - here[last:]) @ result[last:] / here[0]
-    result[:, 0] += result[:, last:] @ (there[last:] - here[last:]) / here[0]
-    scale = there[0] / here[0]
-    result[last:] *= scale
-    result[:, last:] *= scale
-    return result
+    # Pairs differ with the riders. The blocks alone are enough to begin with.
+    pairs = np.zeros((population.first.size, *information.own.shape[1:]))
+    places = max(1, information.shape.places)
+    code = population.first * places + population.second
+    found = np.searchsorted(code, information.first * places + information.second)
+    found = np.minimum(found, max(0, code.size - 1))
+    same = (
+        code[found] == information.first * places + information.second
+        if code.size
+        else np.zeros(information.first.size, dtype=bool)
+    )
+    pairs[found[same]] = information.pairs[same]
+    return replace(information, pairs=pairs, first=population.first, second=population.second)
 
 
-def _learnt(
-    problem: Problem, information: FloatArray, state: State, at: Pass, phi: FloatArray, gradient: FloatArray
-) -> FloatArray:
-    """The information corrected by how the gradient changed over the last step (BFGS)."""
-    weight = precisions(state.rho, problem.groups)
-    step = state.phi - phi
-    change = gradient - at.gradient + weight * step
-    explained = information @ step + weight * step
-    along, curvature = float(step @ change), float(step @ explained)
-    if not (along > 0.1 * curvature > 0):
-        return information
-    return np.asarray(information + np.outer(change, change) / along - np.outer(explained, explained) / curvature)
+class _Climb:
+    """A climb to the maximum: where it stands, what it knows of the curvature, and whether the smoothing is held."""
 
+    def __init__(self, problem: Problem, start: State, certainty: bool) -> None:
+        self._problem, self._certainty = problem, certainty
+        self.phi, self.rho, self._windows = start.phi, start.rho, start.windows
+        self._information = start.information
+        self._complete: Arrow | None = None  # of the same pass, if skills were known
+        self._own: Pass | None = None  # the last pass with information of this problem
+        self._factor: Factor | None = None
+        self._learnt: list[tuple[FloatArray, FloatArray]] = []  # steps, and how the gradient changed over them
+        self._before: tuple[FloatArray, FloatArray] | None = None
+        self._moved, self._norm_before, self._highest = 0.0, np.inf, 1.0
+        self._choices, self._held, self._same = 0, False, False
+        self._change = np.zeros_like(start.rho)  # of the log precisions, the last time
+        self.norm = np.inf
 
-def _pass(problem: Problem, state: State, information: bool) -> tuple[Pass, Curve]:
-    a, coefficients, population = split(problem, state.phi)
-    curve = problem.curve.at(a, coefficients)
-    nodes = problem.likelihood.place(a, curve.value, population) if state.nodes is None else state.nodes
-    at = problem.likelihood.evaluate(a, curve, population, nodes, information)
-    if at.log_likelihood > -_TOLD:
-        raise EstimationError(
-            "Metric, riders and where they go tell every outcome, so no fit is the best; check the outcomes or use "
-            "--exposure independent."
+    def look(self) -> None:
+        """A pass over the counts, with the information where none is at hand."""
+        anew = self._information is None
+        self._at, self._curve = evaluate(self._problem, self.phi, self._windows, anew)
+        self._windows = self._at.posterior.windows
+        if anew:
+            self._own, self._moved = self._at, 0.0
+            self._information, self._complete = with_curvature(self._problem, self.phi, self._at), self._at.complete
+            self._factor, self._learnt, self._before, self._norm_before = None, [], None, np.inf
+        elif self._held and self._before is not None:
+            self._learn(*self._before)
+
+    def choose_smoothing(self) -> None:
+        """New precisions by marginal likelihood, until they stand."""
+        if self._held:
+            return
+        assert self._information is not None
+        try:
+            rho = self._chosen(self._information)
+        except LinAlgError:
+            rho = self._chosen(self._fallback())
+        # Far from the maximum the choice is a guess, and a precision that leaps makes the penalty all that counts.
+        change = np.clip(rho - self.rho, -_LEAP, _LEAP)
+        self._choices += 1
+        self._same = float(np.max(np.abs(change), initial=0.0)) <= _SETTLED
+        # One that turns back has gone too far: half of the way, so that it does not swing.
+        before = np.abs(self._change)
+        change = np.where(change * self._change < 0, np.clip(change, -before, before) / 2, change)
+        self._change = change
+        self.rho = np.round((self.rho + change) / STEP) * STEP
+
+    def _chosen(self, information: Arrow) -> FloatArray:
+        b = information.times(self.phi) + self._at.gradient
+        return choose(information, b, self._problem.groups, self.rho, self._factor)
+
+    def find_direction(self) -> None:
+        """Newton's move, and the length of the gradient in standard errors."""
+        weight = precisions(self.rho, self._problem.groups)
+        gradient = self._at.gradient - weight * self.phi
+        if self._factor is None or not self._held:
+            self._factor = self._factored(weight, gradient)
+        self._move = self._solved(gradient)
+        if self._problem.regressors and self.phi[0] <= NO_SKILL and self._move[0] < 0:
+            # Regressors tell all that can be told of riders: the spread beside them is held, and the rest maximised.
+            gradient[0] = 0.0
+            self._learnt = []
+            self._move = self._factored(weight, gradient, held=True).solve(gradient, _ROUGHLY)
+        self._gradient = gradient
+        self.norm = float(np.sqrt(max(float(gradient @ self._move), 0.0)))
+        if not self._held and ((self._same and self.norm < 1.0) or self._choices >= _MOST_CHOICES):
+            self._held = True
+            self._factor = self._factored(weight, gradient)
+
+    def report(self, progress: Progress | None) -> None:
+        """The gradient falls by orders of magnitude, so its logarithm tells how far the way still is."""
+        if progress is not None:
+            self._highest = max(self._highest, self.norm)
+            done = np.log(self._highest / max(self.norm, TOLERANCE)) / np.log(self._highest / TOLERANCE)
+            progress("fit", float(np.clip(done, 0, 1)))
+
+    def has_arrived(self, tolerance: float) -> bool:
+        return self._held and self.norm < tolerance and self._at.exact
+
+    def information_is_old(self) -> bool:
+        """Whether steps stopped to shrink the gradient; the information is then dropped.
+
+        While the smoothing still moves, so does the maximum: a gradient that stays is no sign of an old information.
+        """
+        if self.norm > _CONTRACTION * self._norm_before and (self._held or self.norm > 0.5):
+            self._information, self._before = None, None
+            return True
+        return False
+
+    def advance(self) -> None:
+        """The step; a long one is shortened until the penalised likelihood does not fall."""
+        self._norm_before = self.norm
+        self._moved += self.norm
+        self._before = self.phi, self._gradient
+        here = self.phi
+        length = newton.share_that_keeps_skill(float(here[0]), float(self._move[0]))
+        self.phi = self._after(here, length)
+        if self.norm > _LONG_STEP:
+            before = penalised(self._problem, here, self.rho, self._at.log_likelihood)
+            for _ in range(12):
+                there = evaluate(self._problem, self.phi, self._windows, False)[0].log_likelihood
+                if penalised(self._problem, self.phi, self.rho, there) >= before:
+                    break
+                length /= 2
+                self.phi = self._after(here, length)
+        late = self._certainty and self._own is None and self.norm < _CLOSE
+        # The population's part of the information goes with the discrimination.
+        turned = self._problem.regression(here).any() and abs(self.phi[0] / here[0] - 1) > 0.1
+        if self.norm > _LONG_STEP or late or turned:
+            self._information = None
+
+    def _after(self, here: FloatArray, length: float) -> FloatArray:
+        """The parameters after a share of the move.
+
+        Steps are straight in a, the curve, and the effects b = a gamma that riders' regressors have on the log odds. In
+        (a, gamma) itself the likelihood has a bent ridge along constant effects when a is small, and steps would creep.
+        """
+        move = self._move
+        gamma, along = self._problem.regression(here), self._problem.regression(move)
+        effects = here[0] * gamma + length * (here[0] * along + gamma * move[0])
+        there = here - gamma + length * (move - along)
+        if self._problem.regressors:
+            there[0] = max(there[0], NO_SKILL)
+        return np.asarray(there + effects / there[0])
+
+    def has_no_skill(self) -> bool:
+        """Beside regressors a small discrimination is no verdict: it is held, and the likelihood ratio decides."""
+        return bool(self.phi[0] < NO_SKILL) and not self._problem.regressors
+
+    def solution(self, steps: int) -> Solution:
+        """With the information of a pass so near to the maximum that it is the same there, if certainty is asked."""
+        factor, riders = None, self._problem.likelihood.counts.riders
+        if self._certainty:
+            own = self._own
+            if own is None or self._moved > _NEAR * np.sqrt(riders):
+                own = evaluate(self._problem, self.phi, self._windows, True)[0]
+            self._own, self._complete = own, own.complete
+            self._information = with_curvature(self._problem, self.phi, own)
+            factor = self._exactly(precisions(self.rho, self._problem.groups))
+        return Solution(
+            self.phi, self.rho, self._at, self._curve, factor, self._information, self.norm, steps, no_skill=False
         )
-    return at, curve
+
+    def without_skill(self, steps: int) -> Solution:
+        at, curve = evaluate(self._problem, self.phi, None, False)
+        return Solution(self.phi, self.rho, at, curve, None, None, 0.0, steps, no_skill=True)
+
+    # The curvature
+
+    def _fallback(self) -> Arrow:
+        """The information if skills were known: far from the maximum that of the data can be indefinite."""
+        if self._complete is None:
+            self._complete = evaluate(self._problem, self.phi, self._windows, True)[0].complete
+        assert self._complete is not None
+        return self._complete.plus(tiny(self._complete))
+
+    def _factored(self, weight: FloatArray, gradient: FloatArray, held: bool = False) -> Factor:
+        """Of the penalised information; with the discrimination `held`, which then moves nowhere."""
+        assert self._information is not None
+        matrix = _bent(self._problem, self._information, self.phi, gradient).plus(weight)
+        for turned in (False, True):
+            try:
+                return Factor(_without_first(matrix) if held else matrix, self._factor, 1e-5, turned)
+            except LinAlgError:
+                continue
+        matrix = self._fallback().plus(weight)
+        return Factor(_without_first(matrix) if held else matrix, None, 1e-5)
+
+    def _exactly(self, weight: FloatArray) -> Factor:
+        assert self._information is not None
+        try:
+            return Factor(self._information.plus(weight), self._factor)
+        except LinAlgError:
+            return Factor(self._fallback().plus(weight))
+
+    def _learn(self, phi: FloatArray, gradient: FloatArray) -> None:
+        """Remember how the penalised gradient changed over the last step (BFGS with limited memory)."""
+        weight = precisions(self.rho, self._problem.groups)
+        step, change = self.phi - phi, gradient - (self._at.gradient - weight * self.phi)
+        if float(step @ change) > 0:
+            self._learnt.append((step, change))
+
+    def _solved(self, gradient: FloatArray) -> FloatArray:
+        """Newton's direction, corrected by what was learnt."""
+        assert self._factor is not None
+        left, used = gradient.copy(), []
+        for step, change in reversed(self._learnt):
+            share = float(step @ left) / float(step @ change)
+            left -= share * change
+            used.append(share)
+        move = self._factor.solve(left, _ROUGHLY)
+        for (step, change), share in zip(self._learnt, reversed(used), strict=True):
+            move += (share - float(change @ move) / float(step @ change)) * step
+        return move
 
 
-def split(problem: Problem, phi: FloatArray) -> tuple[float, FloatArray, FloatArray]:
-    last = 1 + problem.curve_size
-    return float(phi[0]), phi[1:last], phi[last:]
+def _without_first(matrix: Arrow) -> Arrow:
+    """The matrix with its first parameter cut off from the others."""
+    border, cross = matrix.border.copy(), matrix.cross.copy()
+    border[0] = border[:, 0] = 0.0
+    border[0, 0] = 1.0
+    cross[:, :, 0] = 0.0
+    return replace(matrix, border=border, cross=cross)
 
 
-def _information(problem: Problem, state: State, at: Pass) -> FloatArray:
+def _bent(problem: Problem, information: Arrow, phi: FloatArray, gradient: FloatArray) -> Arrow:
+    """The information with the curvature of the coordinates that steps are straight in (`_Climb._after`).
+
+    In (a, curve, effects) it has one more term; in (a, curve, gamma) that is the gradient by gamma over a, between a
+    and gamma.
+    """
+    slope = problem.regression(gradient) / phi[0]
+    if not slope.any():
+        return information
+    above, below = problem.shape.split(slope)
+    border, cross = information.border.copy(), information.cross.copy()
+    border[0] += above
+    border[:, 0] += above
+    cross[:, :, 0] += below
+    return replace(information, border=border, cross=cross)
+
+
+def evaluate(problem: Problem, phi: FloatArray, windows: IntArray | None, information: bool) -> tuple[Pass, Curve]:
+    p = problem.parameters(phi)
+    curve = problem.curve.at(p.a, p.shared, p.own)
+    return problem.likelihood.evaluate(p, curve, windows, information), curve
+
+
+def with_curvature(problem: Problem, phi: FloatArray, at: Pass) -> Arrow:
+    """The information of a pass, with what second derivatives of the curve add."""
     assert at.information is not None
-    a, coefficients, _ = split(problem, state.phi)
-    information = at.information.copy()
-    size = 1 + problem.curve_size
-    information[:size, :size] += problem.curve.curvature(a, coefficients, at.item_residual)
-    return information
-
-
-def _factor(problem: Problem, information: FloatArray, state: State, at: Pass) -> tuple[FloatArray, FloatArray]:
-    """Cholesky factor of the penalised information, and the penalised gradient."""
-    weight = precisions(state.rho, problem.groups)
-    try:
-        factor = cholesky.factor(information + np.diag(weight))
-    except LinAlgError:
-        factor = cholesky.factor(newton.positive(information) + np.diag(weight))
-    return factor, at.gradient - weight * state.phi
-
-
-def _advance(problem: Problem, state: State, move: FloatArray, at: Pass, check: bool) -> State:
-    """The Newton step; a long one is shortened until the penalised likelihood does not fall."""
-    length = newton.share_that_keeps_skill(float(state.phi[0]), float(move[0]))
-    if not check:
-        return replace(state, phi=_moved(problem, state.phi, length * move))
-    before = penalised(problem, state.phi, state.rho, at.log_likelihood)
-    for _ in range(12):
-        phi = _moved(problem, state.phi, length * move)
-        a, coefficients, population = split(problem, phi)
-        trial = problem.likelihood.evaluate(a, problem.curve.at(a, coefficients), population, at.nodes)
-        if penalised(problem, phi, state.rho, trial.log_likelihood) >= before:
-            break
-        length /= 2
-    return replace(state, phi=phi)
-
-
-def _solution(
-    problem: Problem,
-    state: State,
-    at: Pass,
-    own: Pass | None,
-    information: FloatArray,
-    curve: Curve,
-    norm: float,
-    steps: int,
-) -> Solution:
-    """With the information of a pass so near to the maximum that it is the same there, if there was one."""
-    covariance = np.zeros((state.phi.size, state.phi.size))
-    if own is not None:
-        at = replace(at, information=own.information, slope=own.slope)
-        covariance = cholesky.inverse(_factor(problem, _information(problem, state, at), state, at)[0])
-    return Solution(state.phi, state.rho, at, curve, covariance, information, norm, steps, no_skill=False)
-
-
-def _no_skill(problem: Problem, state: State, steps: int) -> Solution:
-    at, curve = _pass(problem, state, information=False)
-    size = state.phi.size
-    nothing = np.zeros((size, size))
-    return Solution(state.phi, state.rho, at, curve, nothing, nothing, 0.0, steps, no_skill=True)
+    p = problem.parameters(phi)
+    of_a, with_scale = problem.curve.curvature(p.a, p.shared, at.item_residual)
+    if of_a == 0.0 and with_scale == 0.0:
+        return at.information
+    border = at.information.border.copy()
+    border[0, 0] += of_a
+    border[0, 2] += with_scale
+    border[2, 0] += with_scale
+    return replace(at.information, border=border)

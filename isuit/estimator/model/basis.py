@@ -17,7 +17,7 @@ import numpy as np
 from scipy.interpolate import BSpline
 
 from isuit import columns
-from isuit.domain import FloatArray
+from isuit.domain import FloatArray, IntArray
 
 DEGREE = 3
 INTERVALS = 20
@@ -60,6 +60,32 @@ class Spline:
             return np.ones((unit.size, 1))
         basis = BSpline(self.knots, np.eye(self.size), self.degree)
         return np.asarray(basis(unit, nu=derivative)) / (self.upper - self.lower) ** derivative
+
+    def raw_rows(self, metric: FloatArray, derivative: int = 0) -> tuple[IntArray, FloatArray]:
+        """The basis functions that are not zero at each metric, as indices and values, a row each."""
+        unit = self.unit(np.asarray(metric, dtype=np.float64))
+        if derivative > 0 or self.degree == 0:
+            values = self.design(metric, derivative)
+            return np.broadcast_to(np.arange(self.size), values.shape), values
+        found = BSpline.design_matrix(unit, self.knots, self.degree)
+        shape = (unit.size, self.degree + 1)
+        return found.indices.reshape(shape).astype(np.int64), found.data.reshape(shape)
+
+    @cached_property
+    def in_raw(self) -> FloatArray:
+        """The functions of `smooth_design` as combinations of the basis functions, a column each."""
+        # As many points as functions in each interval determine them; polynomials below the degree are exact.
+        breaks = np.concatenate([[0.0], self.inner_knots, [1.0]])
+        steps = (np.arange(self.degree + 1) + 0.5) / (self.degree + 1)
+        unit = (breaks[:-1, None] + np.diff(breaks)[:, None] * steps).ravel()
+        if self.degree == 0:
+            return np.ones((1, 1))
+        basis = BSpline.design_matrix(unit, self.knots, self.degree).toarray()
+        polynomials = np.column_stack(
+            [np.polynomial.legendre.legval(2 * unit - 1, np.eye(self.free)[k]) for k in range(self.free)]
+        )
+        free = np.linalg.lstsq(basis, polynomials, rcond=None)[0]
+        return np.hstack([free, self._whitening])
 
     @cached_property
     def penalty(self) -> FloatArray:

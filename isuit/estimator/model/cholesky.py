@@ -12,6 +12,9 @@ from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 
 from isuit.domain import FloatArray
 
+_BLOCK = 128  # rows that are mirrored at a time
+_TINY = 1e-12
+
 
 def factor(matrix: FloatArray) -> FloatArray:
     """The lower factor of a symmetric positive definite matrix; what is above the diagonal is of no meaning."""
@@ -29,5 +32,26 @@ def solve(lower: FloatArray, right: FloatArray) -> FloatArray:
 
 def inverse(lower: FloatArray) -> FloatArray:
     """The inverse of the matrix that was factored."""
-    half, _ = dpotri(lower, lower=1)
-    return np.asarray(np.tril(half) + np.tril(half, -1).T)
+    whole, _ = dpotri(lower, lower=1)
+    for start in range(0, len(whole), _BLOCK):
+        end = start + _BLOCK
+        square = whole[start:end, start:end]
+        square[:] = np.tril(square) + np.tril(square, -1).T
+        whole[start:end, end:] = whole[end:, start:end].T
+    return np.asarray(whole)
+
+
+def positive(matrix: FloatArray) -> FloatArray:
+    """The matrix, with negative curvature turned round where there is any.
+
+    Far from the maximum an information can be indefinite; steps then go uphill along every direction.
+    """
+    scale = np.sqrt(np.maximum(np.abs(np.diag(matrix)), _TINY))
+    unit = matrix / np.outer(scale, scale)
+    # Directions that only a precision identifies are zero up to rounding.
+    try:
+        factor(unit + _TINY * np.eye(len(unit)))
+    except LinAlgError:
+        values, vectors = np.linalg.eigh(unit)
+        unit = (vectors * np.maximum(np.abs(values), _TINY)) @ vectors.T
+    return np.asarray((unit + _TINY * np.eye(len(unit))) * np.outer(scale, scale))

@@ -8,20 +8,23 @@ where f0 turns the expert's suitability s(x) into log odds under the population:
 and scale are free because an expert's score is not a success rate; the spline's whole departure is shrunk, so that
 the anchor gives the shape where data are sparse. A site's deviation has a level, a tilt and bend, and a few rough
 functions, each kind shrunk with a precision that all sites share.
+
+With fewer than `FEW_SITES` sites a variance between them cannot be known: levels are all but free, the shared curve is
+the mean of the sites', and the deviations count among the shared coefficients. With more, they are the sites' own.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
-from scipy.sparse import csr_matrix
 
 from isuit.domain import FloatArray, IntArray
 
 from .anchor import Anchor
 from .basis import Spline
-from .design import Design, free_groups, local_columns
+from .design import Design, Rows
 from .smoothing import FREE, WEAK
 
 FEW_SITES = 5  # a variance between sites needs about this many; with fewer, levels are all but free
@@ -53,16 +56,27 @@ class CurveSpace:
     site_size: int | None = None  # functions of a site's deviation; None: all of them
     origin: int | None = None  # the clientele that others are told apart from; None: the largest
 
-    @property
-    def shared_size(self) -> int:
-        return self.spline.size + (1 if self.anchor else 0)
-
     @classmethod
     def for_outcomes(cls, outcomes: int, spline: Spline, sites: int, anchor: Anchor | None = None) -> CurveSpace:
         """As rich a deviation per site as so many outcomes can tell."""
         per_site = outcomes / sites if sites else 0
         size = 1 if per_site < TILT_OUTCOMES else spline.free if per_site < ROUGH_OUTCOMES else None
         return cls(spline, sites, anchor, size if sites else None)
+
+    @property
+    def places(self) -> int:
+        """Sites that have coefficients of their own."""
+        return self.sites if self.sites >= FEW_SITES else 0
+
+    @property
+    def curve_size(self) -> int:
+        """Coefficients of the curve that all sites share."""
+        return self.spline.size + (1 if self.anchor else 0)
+
+    @property
+    def width(self) -> int:
+        """Coefficients of a site's deviation."""
+        return self._polynomials + self._rough if self.sites else 0
 
     @property
     def _polynomials(self) -> int:
@@ -73,45 +87,90 @@ class CurveSpace:
         rough = min(SITE_ROUGH, self.spline.size - self.spline.free)
         return rough if self.site_size is None else max(0, min(rough, self.site_size - self.spline.free))
 
-    def _shared_groups(self) -> list[int]:
+    def groups(self) -> tuple[IntArray, IntArray]:
+        """Which coefficients share a precision: of the shared ones, and of a place's own ones."""
         rough = [0] * (self.spline.size - self.spline.free)
-        if self.anchor is None:
-            return [FREE] * self.spline.free + rough
-        # Offset and scale of the anchor are free, tilt and bend away from it are shrunk.
-        return [FREE, FREE] + [1] * (self.spline.free - 1) + rough
+        shared = [FREE] * self.spline.free + rough
+        if self.anchor is not None:
+            # Offset and scale of the anchor are free, tilt and bend away from it are shrunk.
+            shared = [FREE, FREE] + [1] * (self.spline.free - 1) + rough
+        if not self.sites:
+            return _renumbered(shared), np.zeros(0, np.int64)
+        first = max(shared) + 1
+        level = WEAK if not self.places else first + 2
+        own = [level] + [first] * (self._polynomials - 1) + [first + 1] * self._rough
+        if not self.places:
+            return _renumbered(shared + own * self.sites), np.zeros(0, np.int64)
+        both = _renumbered(shared + own)
+        return both[: len(shared)], both[len(shared) :]
 
-    def _site_groups(self) -> list[int]:
-        first = max(self._shared_groups()) + 1
-        level = WEAK if self.sites < FEW_SITES else first + 2
-        return [level] + [first] * (self._polynomials - 1) + [first + 1] * self._rough
+    def flat_groups(self) -> IntArray:
+        """The same of all coefficients one after the other."""
+        shared, own = self.groups()
+        return np.concatenate([shared, np.tile(own, self.places)])
+
+    def split(self, coefficients: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Coefficients one after the other, as a record keeps them, into shared ones and places x own ones."""
+        cut = coefficients.size - self.places * self.width
+        return coefficients[:cut], coefficients[cut:].reshape(self.places, self.width if self.places else 0)
+
+    @cached_property
+    def _deviation(self) -> FloatArray:
+        """Raw functions x functions of a site's deviation."""
+        smooth = self.spline.in_raw
+        # The smoothest of the rough functions come last in the spline's order of eigenvalues.
+        rough = smooth[:, smooth.shape[1] - self._rough :] if self._rough else smooth[:, :0]
+        return np.hstack([smooth[:, : self._polynomials], rough])
 
     def design(self, metric: FloatArray, site: IntArray, a: float, derivative: int = 0) -> Design:
-        """The design at these metrics and sites (`NO_SITE`: the shared curve), or its slope along the metric."""
-        smooth = self.spline.smooth_design(metric, derivative)
-        dense = smooth
+        """The design at these metrics and sites (-1: the shared curve); with a derivative, that along the metric.
+
+        Raw functions are the B-splines, then the anchor, then, of few sites, their deviations.
+        """
+        index, value = self.spline.raw_rows(metric, derivative)
+        splines, dense = self.spline.size, self.spline.in_raw
+        raw, shared = splines, dense
         if self.anchor is not None:
-            anchor = self.anchor.slope(metric, a) if derivative else self.anchor.log_odds(metric, a)[0]
-            dense = np.column_stack([smooth[:, 0], anchor, smooth[:, 1:]])
-        groups = np.array(self._shared_groups(), dtype=np.int64)
-        if self.sites == 0:
-            return Design(dense, None, _renumbered(groups))
-        # The smoothest of the rough functions come last in the spline's order of eigenvalues.
-        rough = smooth[:, smooth.shape[1] - self._rough :]
-        values = np.hstack([smooth[:, : self._polynomials], rough])
-        own = local_columns(values, site, self.sites)
-        if self.sites < FEW_SITES:
-            # Levels that are all but free leave the shared level to chance: the shared curve is the mean of the sites'.
-            nowhere = np.where((site < 0)[:, None], values / self.sites, 0.0)
-            own = own + csr_matrix(np.tile(nowhere, self.sites))
-        site_groups = np.array(self._site_groups(), dtype=np.int64)
-        return Design(dense, own, _renumbered(np.concatenate([groups, np.tile(site_groups, self.sites)])))
+            f0 = self.anchor.log_odds(metric, a)[0] if derivative == 0 else self.anchor.slope(metric, a)
+            index = np.column_stack([index, np.full(metric.size, raw)])
+            value = np.column_stack([value, f0])
+            shared = np.zeros((raw + 1, dense.shape[1] + 1))
+            shared[:raw, 0], shared[:raw, 2:], shared[raw, 1] = dense[:, 0], dense[:, 1:], 1.0
+            raw += 1
+        if self.places or not self.sites:
+            own = np.zeros((raw, self.width))
+            own[:splines] = self._deviation if self.sites else 0.0
+            place = np.asarray(site, dtype=np.int64) if self.places else np.full(metric.size, -1)
+            return Design(Rows(index.astype(np.int32), value, place, own), shared, self.places)
+        first, width = raw, self.width
+        shared = np.block(
+            [
+                [shared, np.zeros((raw, self.sites * width))],
+                [np.zeros((self.sites * width, shared.shape[1])), np.eye(self.sites * width)],
+            ]
+        )
+        here = np.asarray(site, dtype=np.int64)
+        functions = _dense(index, value, raw)[:, :splines] @ self._deviation
+        # Levels that are all but free leave the shared level to chance: the shared curve is the mean of the sites'.
+        count = self.sites if np.any(here < 0) else 1
+        block = np.where((here < 0)[:, None], np.arange(count), np.where(np.arange(count) == 0, here[:, None], 0))
+        weight = np.where((here < 0)[:, None], 1.0 / self.sites, np.where(np.arange(count) == 0, 1.0, 0.0))
+        index = np.hstack([index, (first + block[:, :, None] * width + np.arange(width)).reshape(metric.size, -1)])
+        value = np.hstack([value, (weight[:, :, None] * functions[:, None, :]).reshape(metric.size, -1)])
+        rows = Rows(index.astype(np.int32), value, np.full(metric.size, -1), np.zeros((shared.shape[0], 0)))
+        return Design(rows, shared, 0)
 
 
-def _renumbered(groups: IntArray) -> IntArray:
-    """Groups as 0, 1, 2, ... without gaps; FREE and WEAK stay."""
-    present = np.unique(groups[groups >= 0])
-    lookup = {int(g): k for k, g in enumerate(present)} | {FREE: FREE, WEAK: WEAK}
-    return np.array([lookup[int(g)] for g in groups], dtype=np.int64)
+def _dense(index: IntArray, value: FloatArray, raw: int) -> FloatArray:
+    rows = np.zeros((len(index), raw))
+    np.add.at(rows, (np.arange(len(index))[:, None], index), value)
+    return rows
+
+
+def _renumbered(groups: list[int]) -> IntArray:
+    """Groups as 0, 1, 2, ... without gaps; those below zero stay."""
+    present = sorted({g for g in groups if g >= 0})
+    return np.array([present.index(g) if g >= 0 else g for g in groups], dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -126,27 +185,20 @@ class ItemCurve:
     def of(cls, space: CurveSpace, metric: FloatArray, site: IntArray) -> ItemCurve:
         return cls(space, metric, space.design(metric, site, 1.0))
 
-    def at(self, a: float, coefficients: FloatArray) -> Curve:
+    def at(self, a: float, shared: FloatArray, own: FloatArray) -> Curve:
         anchor = self.space.anchor
         if anchor is None:
-            return Curve(self.plain.apply(coefficients), self.plain, np.zeros(self.metric.size))
+            return Curve(self.plain.apply(shared, own), self.plain, np.zeros(self.metric.size))
         f0, first, _ = anchor.log_odds(self.metric, a)
-        dense = self.plain.dense.copy()
-        dense[:, 1] = f0
-        design = Design(dense, self.plain.local, self.plain.groups)
-        return Curve(design.apply(coefficients), design, coefficients[1] * first)
+        rows, column = self.plain.rows, self.space.spline.degree + 1
+        value = rows.value.copy()
+        value[:, column] = f0
+        design = Design(rows._replace(value=value), self.plain.shared, self.plain.places)
+        return Curve(design.apply(shared, own), design, shared[1] * first)
 
-    def curvature(self, a: float, coefficients: FloatArray, residual: FloatArray) -> FloatArray:
-        """What the second derivatives of f add to the information of (a, coefficients)."""
-        size = 1 + self.plain.size
-        extra = np.zeros((size, size))
-        if self.space.anchor is not None:
-            _, first, second = self.space.anchor.log_odds(self.metric, a)
-            extra[0, 0] = coefficients[1] * float(residual @ second)
-            extra[0, 2] = extra[2, 0] = float(residual @ first)
-        return extra
-
-
-def plain_population(riders: int) -> Design:
-    """Skill N(0, 1), without regressors."""
-    return Design(np.zeros((riders, 0)), None, free_groups(0))
+    def curvature(self, a: float, shared: FloatArray, residual: FloatArray) -> tuple[float, float]:
+        """What the second derivatives of f add to the information: of a, and of a with the anchor's scale."""
+        if self.space.anchor is None:
+            return 0.0, 0.0
+        _, first, second = self.space.anchor.log_odds(self.metric, a)
+        return float(shared[1] * (residual @ second)), float(residual @ first)

@@ -1,84 +1,135 @@
-"""Designs: how coefficients become f at items, or prior means at riders.
+"""Designs: how coefficients become f at items.
 
-A design has a dense part, the functions that everybody shares, and a local part, sparse, with a few columns for each
-site. Keeping them apart keeps many sites cheap: products with the local part touch only the sites that a rider
-visited.
+f at an item is a combination of a few raw functions (the four B-splines that are not zero at a metric, say), so a row
+is a few indices and values. Coefficients are of two kinds: shared ones, which every item has, and a place's own ones,
+which only the items at that place have. Both are given by matrices that turn them into coefficients of the raw
+functions, so that thousands of places cost no more memory than their coefficients.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_matrix
+from numpy.typing import NDArray
 
+from isuit.compiled import compiled
 from isuit.domain import FloatArray, IntArray
 
-from .smoothing import FREE
+
+class Rows(NamedTuple):
+    """A design as compiled loops read it."""
+
+    function: NDArray[np.int32]  # rows x the raw functions that are not zero there
+    value: FloatArray
+    place: IntArray  # -1: none
+    own: FloatArray  # raw functions x own coefficients
 
 
 @dataclass(frozen=True)
 class Design:
-    """Rows (items or riders) by coefficients, dense columns first; `groups` says which share a precision."""
+    """Rows by (shared coefficients, places x own coefficients)."""
 
-    dense: FloatArray
-    local: csr_matrix | None
-    groups: IntArray
+    rows: Rows
+    shared: FloatArray  # raw functions x shared coefficients
+    places: int
 
     @property
-    def rows(self) -> int:
-        return int(self.dense.shape[0])
+    def shared_size(self) -> int:
+        return int(self.shared.shape[1])
+
+    @property
+    def width(self) -> int:
+        """Own coefficients of a place."""
+        return int(self.rows.own.shape[1])
 
     @property
     def size(self) -> int:
-        return int(self.dense.shape[1]) + (0 if self.local is None else int(self.local.shape[1]))
+        return self.shared_size + self.places * self.width
 
-    def apply(self, coefficients: FloatArray) -> FloatArray:
-        """Values at the rows."""
-        width = self.dense.shape[1]
-        values = self.dense @ coefficients[:width]
-        return values if self.local is None else np.asarray(values + self.local @ coefficients[width:])
+    def apply(self, shared: FloatArray, own: FloatArray) -> FloatArray:
+        """Values at the rows of these coefficients; `own` is places x width."""
+        table = np.vstack([own @ self.rows.own.T, np.zeros((1, self.shared.shape[0]))]) + self.shared @ shared
+        result = np.empty(self.rows.place.size)
+        _apply(self.rows.function, self.rows.value, self.rows.place, np.ascontiguousarray(table), result)
+        return result
 
-    def pull_back(self, by_row: FloatArray) -> FloatArray:
-        """The transpose applied to one number per row."""
-        dense = self.dense.T @ by_row
-        return dense if self.local is None else np.concatenate([dense, self.local.T @ by_row])
+    def pull_back(self, by_row: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The transpose applied to one number per row: shared, and places x width."""
+        sums = np.zeros((self.places + 1, self.shared.shape[0]))
+        _pull_back(self.rows.function, self.rows.value, self.rows.place, np.ascontiguousarray(by_row), sums)
+        return sums.sum(axis=0) @ self.shared, sums[: self.places] @ self.rows.own
 
-    def gram(self, weight: FloatArray) -> FloatArray:
-        """Transpose times weights times itself."""
-        return gram(self.dense, self.local, weight)
+    def gram(self, weight: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Transpose times weights times itself: shared, own by shared for each place, own by own for each place."""
+        raw = self.shared.shape[0]
+        shared = np.zeros((raw, raw))
+        across, own = np.zeros((self.places, self.width, raw)), np.zeros((self.places, self.width, self.width))
+        _gram(*self.rows, np.ascontiguousarray(weight), shared, across, own)
+        return self.shared.T @ shared @ self.shared, across @ self.shared, own
+
+    def columns(self, place: int = -1) -> FloatArray:
+        """Dense rows over the shared coefficients and, for rows at this place, its own."""
+        dense = np.zeros((self.rows.place.size, self.shared.shape[0]))
+        np.add.at(dense, (np.arange(dense.shape[0])[:, None], self.rows.function), self.rows.value)
+        own = dense @ self.rows.own if place >= 0 else np.zeros((dense.shape[0], 0))
+        return np.hstack([dense @ self.shared, own])
 
     def of_rows(self, chosen: slice | IntArray) -> Design:
-        return Design(self.dense[chosen], None if self.local is None else self.local[chosen], self.groups)
+        rows = self.rows
+        return Design(
+            Rows(rows.function[chosen], rows.value[chosen], rows.place[chosen], rows.own), self.shared, self.places
+        )
 
 
-def gram(dense: FloatArray, local: csr_matrix | None, weight: FloatArray | None = None) -> FloatArray:
-    """Second moments of rows that have a dense and a local part."""
-    scaled = dense if weight is None else dense * weight[:, None]
-    if local is None:
-        return dense.T @ scaled
-    width, size = dense.shape[1], dense.shape[1] + local.shape[1]
-    total = np.empty((size, size))
-    total[:width, :width] = dense.T @ scaled
-    total[width:, :width] = local.T @ scaled
-    total[:width, width:] = total[width:, :width].T
-    weighted = local if weight is None else local.multiply(weight[:, None]).tocsr()
-    total[width:, width:] = (local.T @ weighted).toarray()
-    return total
+def dense_design(values: FloatArray) -> Design:
+    """A design of shared coefficients alone, given by its columns."""
+    count = values.shape[1]
+    index = np.broadcast_to(np.arange(count, dtype=np.int32), values.shape)
+    place = np.full(values.shape[0], -1)
+    rows = Rows(np.ascontiguousarray(index), np.ascontiguousarray(values), place, np.zeros((count, 0)))
+    return Design(rows, np.eye(count), 0)
 
 
-def local_columns(values: FloatArray, place: IntArray, places: int) -> csr_matrix:
-    """Rows of `values` written into the columns of their place; rows without a place (-1) are empty."""
-    rows, width = values.shape
-    here = place >= 0
-    columns = place[here, None] * width + np.arange(width)
-    indptr = np.concatenate([[0], np.cumsum(np.where(here, width, 0))])
-    return csr_matrix((values[here].ravel(), columns.ravel(), indptr), shape=(rows, places * width))
+@compiled
+def _apply(index, value, place, table, result):
+    last = table.shape[0] - 1
+    for i in range(place.size):
+        row = table[place[i] if place[i] >= 0 else last]
+        total = 0.0
+        for d in range(index.shape[1]):
+            total += value[i, d] * row[index[i, d]]
+        result[i] = total
 
 
-def no_columns(rows: int) -> Design:
-    return Design(np.zeros((rows, 0)), None, np.zeros(0, dtype=np.int64))
+@compiled
+def _pull_back(index, value, place, by_row, sums):
+    last = sums.shape[0] - 1
+    for i in range(place.size):
+        row = sums[place[i] if place[i] >= 0 else last]
+        for d in range(index.shape[1]):
+            row[index[i, d]] += value[i, d] * by_row[i]
 
 
-def free_groups(size: int) -> IntArray:
-    return np.full(size, FREE, dtype=np.int64)
+@compiled
+def _gram(index, value, place, own, weight, shared, across, blocks):
+    width = own.shape[1]
+    mine = np.empty(width)
+    for i in range(place.size):
+        p = place[i]
+        if p >= 0:
+            mine[:] = 0.0
+            for d in range(index.shape[1]):
+                for w in range(width):
+                    mine[w] += value[i, d] * own[index[i, d], w]
+            for w in range(width):
+                for v in range(width):
+                    blocks[p, w, v] += weight[i] * mine[w] * mine[v]
+        for d in range(index.shape[1]):
+            k, x = index[i, d], weight[i] * value[i, d]
+            for e in range(index.shape[1]):
+                shared[k, index[i, e]] += x * value[i, e]
+            if p >= 0:
+                for w in range(width):
+                    across[p, w, k] += x * mine[w]

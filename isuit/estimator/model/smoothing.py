@@ -13,49 +13,63 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from isuit.domain import FloatArray, IntArray
 
-from . import cholesky
+from .arrow import Arrow, Factor
 
 FREE = -1  # group of a coefficient that is not penalised
 WEAK = -2  # group of coefficients with a precision too small to move them: it only makes them sum to about zero
+FIXED = -3  # group of a coefficient that is not estimated: it is zero
 _WEAK_PRECISION = 1e-2
 # Precisions that can be told apart: below, the data decide alone; above, the group is zero to any digit shown.
 LOWEST, HIGHEST = -12.0, 25.0
 _FLAT = 1e-5  # of the gradient of V: further on, nothing that could be noticed changes
 _LONGEST = 3.0  # of a step
 _MOST_STEPS, _MANY = 40, 200
+_WHOLE = 1_500  # coefficients up to which the whole inverse gives the second derivatives
 STEP = 0.01  # log precisions are whole multiples of this, so that the last bits of a sum cannot move an estimate
 
 
 def precisions(rho: FloatArray, groups: IntArray) -> FloatArray:
     """The precision of each coefficient; zero where it is free."""
-    padded = np.concatenate([np.exp(rho), [_WEAK_PRECISION, 0.0]])  # WEAK and FREE pick from the end
+    padded = np.concatenate([np.exp(rho), [0.0, _WEAK_PRECISION, 0.0]])  # FIXED, WEAK and FREE pick from the end
     return np.asarray(padded[groups])
 
 
-def choose(information: FloatArray, b: FloatArray, groups: IntArray, start: FloatArray) -> FloatArray:
-    """The log precisions that maximise V, by Newton steps from a start; rounded to `STEP`."""
+def choose(
+    information: Arrow, b: FloatArray, groups: IntArray, start: FloatArray, near: Factor | None = None
+) -> FloatArray:
+    """The log precisions that maximise V, by Newton steps from a start; rounded to `STEP`.
+
+    With many coefficients it is one step: a look costs a factor, and the caller comes back after each of its own steps.
+    """
     if start.size == 0:
         return start
-    member = np.array([groups == m for m in range(start.size)], dtype=np.float64)  # groups x coefficients
-    rho = start
-    at = _value(information, b, groups, member, rho)
+    rho, at = start, _value(information, b, groups, start, near)
     if b.size > _MANY:
-        # With many sites one look costs an inverse of a thousand rows; the solver comes back after each of its steps.
-        return np.asarray(np.round(np.clip(rho + _step(at, rho), LOWEST, HIGHEST) / STEP) * STEP)
+        return _rounded(np.clip(rho + _step(at, rho), LOWEST, HIGHEST))
     for _ in range(_MOST_STEPS):
         step = _step(at, rho)
         if np.max(np.abs(step)) < STEP / 20:
             break
         for _ in range(8):
             proposed = np.clip(rho + step, LOWEST, HIGHEST)
-            there = _value(information, b, groups, member, proposed)
+            there = _value(information, b, groups, proposed, near)
             if there.value >= at.value - 1e-12 * abs(at.value):
                 break
             step = step / 2
         rho, at = proposed, there
+    return _rounded(rho)
+
+
+def tiny(matrix: Arrow) -> FloatArray:
+    """Next to nothing: directions that only a precision identifies are zero up to rounding, and may seem negative."""
+    return 1e-12 * np.maximum(matrix.diagonal(), 1e-12)
+
+
+def _rounded(rho: FloatArray) -> FloatArray:
     return np.asarray(np.round(rho / STEP) * STEP)
 
 
@@ -67,22 +81,40 @@ class _Local:
     gradient: FloatArray
     hessian: FloatArray
     schall: FloatArray  # the step of Fellner and Schall, uphill wherever it starts
+    shrunk: NDArray[np.bool_]  # groups of which the data see next to nothing
 
 
-def _value(information: FloatArray, b: FloatArray, groups: IntArray, member: FloatArray, rho: FloatArray) -> _Local:
-    weight = precisions(rho, groups)
-    factor = cholesky.factor(information + np.diag(weight))
-    x = cholesky.solve(factor, b)
-    inverse = cholesky.inverse(factor)
-    size, precision = member.sum(axis=1), np.exp(rho)
-    trace = precision * (member @ np.diag(inverse))
-    square = precision * (member @ (x * x))
-    value = 0.5 * float(b @ x) - float(np.log(np.diag(factor)).sum()) + 0.5 * float(size @ rho)
-    curved = inverse * (inverse + 2.0 * np.outer(x, x))
-    hessian = 0.5 * np.outer(precision, precision) * (member @ curved @ member.T) - 0.5 * np.diag(trace + square)
+def _value(information: Arrow, b: FloatArray, groups: IntArray, rho: FloatArray, near: Factor | None) -> _Local:
+    weight = precisions(rho, groups) + tiny(information)
+    factor = Factor(information.plus(weight), near, 1e-5)
+    x = factor.solve(b, 1e-6)
+    count, penalised = rho.size, groups >= 0
+
+    def by_group(values: FloatArray) -> FloatArray:
+        return np.asarray(np.bincount(groups[penalised], weights=values[penalised], minlength=count), np.float64)
+
+    size, precision = by_group(np.ones(b.size)), np.exp(rho)
+    trace, square = precision * by_group(factor.diagonal()), precision * by_group(x * x)
+    # With a row for each group: its part of x.
+    member = np.where(groups[:, None] == np.arange(count), 1.0, 0.0)
+    part = member * x[:, None]
+    mixed = 2.0 * (part.T @ factor.solve(part, 1e-3)) + _squares(factor, member)
+    hessian = 0.5 * np.outer(precision, precision) * (mixed + mixed.T) / 2 - 0.5 * np.diag(trace + square)
     left = np.maximum(size - trace, 1e-12)
     schall = np.log(left / np.maximum(square, 1e-300))
-    return _Local(value, 0.5 * (size - trace - square), hessian, schall)
+    logarithm = factor.log_determinant or 0.0
+    value = 0.5 * float(b @ x) - 0.5 * logarithm + 0.5 * float(size @ rho)
+    return _Local(value, 0.5 * (size - trace - square), hessian, schall, left < 0.05 * size)
+
+
+def _squares(factor: Factor, member: FloatArray) -> FloatArray:
+    """Sums of squares of the inverse by pairs of groups; of many coefficients, of border and blocks alone."""
+    shape = factor.shape
+    if shape.size <= _WHOLE:
+        return np.asarray(member.T @ factor.inverse() ** 2 @ member)
+    border, own = shape.split(member)
+    blocks = factor.own.quick_blocks + factor.through_border
+    return np.asarray(border.T @ factor.border**2 @ border + np.einsum("pwi,pwv,pvj->ij", own, blocks**2, own))
 
 
 def _step(at: _Local, rho: FloatArray) -> FloatArray:
@@ -95,7 +127,9 @@ def _step(at: _Local, rho: FloatArray) -> FloatArray:
     if free.size:
         block = -at.hessian[np.ix_(free, free)]
         concave = np.linalg.eigvalsh(block)[0] > 0
-        step[free] = np.linalg.solve(block, at.gradient[free]) if concave else at.schall[free]
+        # By Schall's step a group that is all but zero comes back in steps of less than one, however far it has to go.
+        schall = np.where(at.shrunk & (at.schall < 0), _LONGEST * at.schall, at.schall)
+        step[free] = np.linalg.solve(block, at.gradient[free]) if concave else schall[free]
         # Where a group shrinks away V levels off like -exp(-rho), and Newton's step is one however far the end is.
         step[(at.gradient > 0) & (at.gradient < 0.05) & (step > 0)] *= _LONGEST
     return np.clip(step, -_LONGEST, _LONGEST)

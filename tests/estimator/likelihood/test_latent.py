@@ -11,7 +11,7 @@ from isuit.estimator import predict_held_out
 from isuit.estimator.diagnostics.minimum import least_difficulty
 from isuit.estimator.fit import FitConfig
 from isuit.estimator.likelihood.latent import LatentFit
-from isuit.estimator.likelihood.solver import split
+from isuit.estimator.likelihood.solver import evaluate
 from isuit.record.diagnostics import Minimum
 
 from ..cohorts import latent_fit, observations, simulate
@@ -20,11 +20,11 @@ from ..cohorts import latent_fit, observations, simulate
 def test_difficulty_band_is_the_delta_method(reference_fit: LatentFit) -> None:
     """f / a as a function of all parameters: without the uncertainty of a, bands cover 90 to 93 %."""
     metric = np.array([5.0, 18.0, 33.0])
-    phi, covariance = reference_fit.solution.phi, reference_fit.solution.covariance
+    phi, covariance = reference_fit.solution.phi, reference_fit.solution.covariance.inverse()
 
     def difficulty(at: np.ndarray) -> np.ndarray:
-        a, coefficients, _ = split(reference_fit.problem, at)
-        return reference_fit.space.design(metric, np.full(3, -1), a).apply(coefficients) / a
+        p = reference_fit.problem.parameters(at)
+        return reference_fit.space.design(metric, np.full(3, -1), p.a).apply(p.shared, p.own) / p.a
 
     slope = np.array([(difficulty(phi + s) - difficulty(phi - s)) / 2e-6 for s in 1e-6 * np.eye(phi.size)])
     band = reference_fit.difficulty(metric)
@@ -37,14 +37,10 @@ def test_difficulty_band_is_the_delta_method(reference_fit: LatentFit) -> None:
 
 def test_skill_sd_adds_the_uncertainty_of_the_parameters(reference_fit: LatentFit) -> None:
     """The slope of each posterior mean with respect to every parameter, by finite differences."""
-    likelihood, problem = reference_fit.problem.likelihood, reference_fit.problem
-    phi, covariance = reference_fit.solution.phi, reference_fit.solution.covariance
+    phi, covariance = reference_fit.solution.phi, reference_fit.solution.covariance.inverse()
 
     def means(at: np.ndarray) -> np.ndarray:
-        a, coefficients, population = split(problem, at)
-        curve = problem.curve.at(a, coefficients)
-        nodes = likelihood.place(a, curve.value, population)
-        return likelihood.evaluate(a, curve, population, nodes).posterior.mean
+        return evaluate(reference_fit.problem, at, None, False)[0].posterior.mean
 
     slope = np.array([(means(phi + s) - means(phi - s)) / 2e-5 for s in 1e-5 * np.eye(phi.size)])
     added = np.einsum("mr,mn,nr->r", slope, covariance, slope)
@@ -57,10 +53,14 @@ def test_predictions_are_integrated_and_not_plugged_in(reference_fit: LatentFit,
     predicted = reference_fit.predict(rider, metric, np.full(3, -1))
     posterior = reference_fit.solution.at.posterior
     f = reference_fit.log_odds(metric, -1)
+    theta = np.linspace(-8, 8, 4001)
     for r, x, value in zip(rider, f, predicted, strict=True):
-        (part,) = (part for part in posterior.parts if r in part.block.riders)
-        weight = part.weight[part.block.riders.tolist().index(r)]
-        assert value == pytest.approx(float(weight @ expit(reference_fit.discrimination * part.theta - x)))
+        own = reference.rider == r
+        eta = reference_fit.discrimination * theta[:, None] - reference_fit.log_odds(reference.metric[own], -1)
+        joint = np.where(reference.outcome[own] == 1, -np.logaddexp(0, -eta), -np.logaddexp(0, eta)).sum(axis=1)
+        weight = np.exp(joint - theta**2 / 2)
+        expected = weight @ expit(reference_fit.discrimination * theta - x) / weight.sum()
+        assert value == pytest.approx(expected, abs=1e-6)
     plugged = expit(reference_fit.discrimination * posterior.mean[rider] - f)
     assert np.max(np.abs(predicted - plugged)) > 1e-3
 

@@ -8,16 +8,6 @@ import pytest
 from isuit.estimator.likelihood import newton
 
 
-def test_a_curvature_that_is_positive_stays() -> None:
-    matrix = np.array([[4.0, 1.0], [1.0, 900.0]])
-    assert newton.positive(matrix) == pytest.approx(matrix, rel=1e-9)
-
-
-def test_negative_curvature_is_turned_round() -> None:
-    matrix = np.array([[1.0, 3.0], [3.0, 1.0]])  # eigenvalues 4 and -2
-    assert newton.positive(matrix) == pytest.approx(np.array([[3.0, 1.0], [1.0, 3.0]]))
-
-
 def test_steps_are_shortened_to_what_is_allowed_and_no_more() -> None:
     assert newton.share_within(1.0, 2.0) == 1.0
     assert newton.share_within(8.0, 2.0) == 0.25

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from scipy.special import expit, logsumexp
 
 from isuit.domain import FloatArray, IntArray, Observations
-from isuit.estimator.likelihood import grids, quadrature
-from isuit.estimator.likelihood.quadrature import MarginalLikelihood
-from isuit.estimator.likelihood.solver import Problem, split
+from isuit.estimator.likelihood import grids, latent
+from isuit.estimator.likelihood.quadrature import MarginalLikelihood, Parameters, Pass
+from isuit.estimator.likelihood.solver import Problem, evaluate, with_curvature
 from isuit.estimator.model.anchor import Anchor
 from isuit.estimator.model.basis import spline_for
 from isuit.estimator.model.counts import Counts, count
-from isuit.estimator.model.curves import Curve, CurveSpace, ItemCurve, plain_population
-from isuit.estimator.model.population import population_design
+from isuit.estimator.model.curves import Curve, CurveSpace
+from isuit.estimator.model.population import plain_population
+from isuit.estimator.model.smoothing import FIXED
 
 from ..cohorts import of_rows, parabola, simulate
 
@@ -35,6 +34,13 @@ def cohort(riders: int, outcomes: int, a: float, seed: int = 5) -> tuple[Counts,
     counts = count(rider, metric, outcome, spline, riders)
     f = a * parabola(counts.item_metric)
     return counts, f, Curve(f, CurveSpace(spline, 0).design(counts.item_metric, counts.item_site, a), np.zeros(f.size))
+
+
+def passed(counts: Counts, curve: Curve, a: float, windows: IntArray | None = None, information: bool = False) -> Pass:
+    """A pass with skill N(0, 1); f is what the curve says, whatever its coefficients."""
+    none = np.zeros(0)
+    parameters = Parameters(a, none, np.zeros((0, 0)), none, none)
+    return MarginalLikelihood(counts, plain_population(counts)).evaluate(parameters, curve, windows, information)
 
 
 def brute_force(counts: Counts, f: FloatArray, a: float) -> tuple[float, FloatArray, FloatArray]:
@@ -87,10 +93,7 @@ def brute_force(counts: Counts, f: FloatArray, a: float) -> tuple[float, FloatAr
 def test_grids_agree_with_brute_force(riders: int, outcomes: int, a: float, close: float) -> None:
     """Log-likelihood per rider, and posterior mean and sd in units of the posterior's sd."""
     counts, f, curve = cohort(riders, outcomes, a)
-    likelihood = MarginalLikelihood(counts, plain_population(riders))
-    none = np.zeros(0)
-    nodes = likelihood.place(a, f, none)
-    at = likelihood.evaluate(a, curve, none, nodes)
+    at = passed(counts, curve, a)
     log_likelihood, mean, sd = brute_force(counts, f, a)
     assert at.log_likelihood == pytest.approx(log_likelihood, abs=1e-7 * riders)
     assert np.max(np.abs(at.posterior.mean - mean) / sd) < close
@@ -105,14 +108,10 @@ def problem_of(
     sites = 0 if site is None else int(site.max()) + 1
     riders = len(data.riders)
     counts = count(data.rider, data.metric, data.outcome, spline, riders, site)
-    space = CurveSpace(spline, sites, anchor)
-    items = ItemCurve.of(space, counts.item_metric, counts.item_site)
-    population = population_design(counts, sites, spline, correlated, 9)
-    size = 1 + items.plain.size + population.size
-    problem = Problem(MarginalLikelihood(counts, population), items, np.zeros(size, dtype=np.int64), items.plain.size)
-    phi = 0.3 * np.random.default_rng(1).normal(size=size)
+    problem = latent._problem(counts, CurveSpace(spline, sites, anchor), correlated)
+    phi = 0.3 * np.random.default_rng(1).normal(size=problem.shape.size)
     phi[0] = 1.5
-    return problem, phi
+    return problem, np.where(problem.groups == FIXED, 0.0, phi)
 
 
 MODELS = {
@@ -131,30 +130,45 @@ def test_gradient_and_information_are_the_derivatives(name: str, reference: Obse
     data = of_rows(reference, reference.rider < 40)
     site = np.random.default_rng(2).integers(0, sites, len(data)) if sites else None
     problem, phi = problem_of(data, site, correlated, anchor)
-    likelihood, curve_model = problem.likelihood, problem.curve
-    a, coefficients, population = split(problem, phi)
-    nodes = likelihood.place(a, curve_model.at(a, coefficients).value, population)
-
-    def evaluate(at: FloatArray, information: bool = False) -> quadrature.Pass:
-        a, coefficients, population = split(problem, at)
-        return likelihood.evaluate(a, curve_model.at(a, coefficients), population, nodes, information)
-
-    here = evaluate(phi, information=True)
-    assert here.information is not None
-    information = here.information.copy()
-    last = 1 + problem.curve_size
-    information[:last, :last] += curve_model.curvature(a, coefficients, here.item_residual)
-    slope, curvature = np.zeros_like(phi), np.zeros_like(information)
-    for k in range(phi.size):
+    here = evaluate(problem, phi, None, True)[0]
+    windows = here.posterior.windows
+    information = with_curvature(problem, phi, here).dense()
+    slope, curvature = np.zeros_like(phi), np.eye(phi.size)
+    for k in np.flatnonzero(problem.groups != FIXED):
         step = np.zeros_like(phi)
         step[k] = 1e-5
-        above, below = evaluate(phi + step), evaluate(phi - step)
+        above, below = (evaluate(problem, phi + s * step, windows, False)[0] for s in (1, -1))
         slope[k] = (above.log_likelihood - below.log_likelihood) / 2e-5
         curvature[k] = -(above.gradient - below.gradient) / 2e-5
     assert np.max(np.abs(here.gradient - slope) / np.maximum(1, np.abs(slope))) < 1e-5
     scale = np.sqrt(np.maximum(np.abs(np.diag(curvature)), 1.0))  # a clientele that nobody is of has no information
-    # A few functions of skill stand for all (information.PRECISION).
-    assert np.max(np.abs(information - curvature) / np.outer(scale, scale)) < 1e-4
+    assert np.max(np.abs(information - curvature) / np.outer(scale, scale)) < 1e-6
+
+
+@pytest.mark.parametrize("sites", [0, 6])
+def test_a_table_changes_nothing(sites: int, reference: Observations, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Probabilities that riders share are read off a table or computed on the spot: the same to the last digits."""
+    site = np.random.default_rng(2).integers(0, sites, len(reference)) if sites else None
+    problem, phi = problem_of(reference, site, False, None)
+    windows = evaluate(problem, phi, None, False)[0].posterior.windows
+    found = []
+    for shared in (0, 10**9):
+        monkeypatch.setattr(grids, "_SHARED", shared)
+        monkeypatch.setattr(grids, "_WORTH", 0)
+        table = grids.Table.of(windows, problem.likelihood.entries.item.size, 1.5, at_zero(problem))
+        assert (table.widths.sum() > 0) == (shared == 0), "the table is used in one case and not in the other"
+        found.append(evaluate(problem, phi, windows, True)[0])
+    one, other = found
+    assert one.log_likelihood == pytest.approx(other.log_likelihood, rel=1e-12)
+    assert one.gradient == pytest.approx(other.gradient, abs=1e-9)
+    assert one.information is not None
+    assert other.information is not None
+    assert one.information.dense() == pytest.approx(other.information.dense(), abs=1e-8)
+
+
+def at_zero(problem: Problem) -> grids.AtItems:
+    nothing = np.zeros(problem.likelihood.counts.items)
+    return grids.AtItems.of(nothing, nothing)
 
 
 def test_gradient_on_one_grid_is_that_of_the_integral(reference: Observations) -> None:
@@ -162,10 +176,7 @@ def test_gradient_on_one_grid_is_that_of_the_integral(reference: Observations) -
     problem, phi = problem_of(reference, None, False, None)
 
     def log_likelihood(at: FloatArray) -> tuple[float, FloatArray]:
-        a, coefficients, population = split(problem, at)
-        curve = problem.curve.at(a, coefficients)
-        nodes = problem.likelihood.place(a, curve.value, population)
-        found = problem.likelihood.evaluate(a, curve, population, nodes)
+        found = evaluate(problem, at, None, False)[0]
         return found.log_likelihood, found.gradient
 
     gradient = log_likelihood(phi)[1]
@@ -177,42 +188,31 @@ def test_gradient_on_one_grid_is_that_of_the_integral(reference: Observations) -
 
 
 def test_threads_do_not_change_a_bit(monkeypatch: pytest.MonkeyPatch) -> None:
-    counts, f, curve = cohort(300, 200, 2.0)
+    counts, _, curve = cohort(600, 200, 2.0)
+    assert len(grids.lanes(counts.trials.indptr)) >= 4, "a cohort this small is not shared between threads"
     results = []
-    for threads in (1, 2, 7):
+    for threads in (1, 2, 8):
         monkeypatch.setattr(grids, "CORES", threads)
-        likelihood = MarginalLikelihood(counts, plain_population(300))
-        nodes = likelihood.place(2.0, f, np.zeros(0))
-        assert len(nodes.blocks) >= 4, "a cohort this small is not shared between threads"
-        at = likelihood.evaluate(2.0, curve, np.zeros(0), nodes, information=True)
+        at = passed(counts, curve, 2.0, information=True)
         assert at.information is not None
-        results.append(
-            (at.log_likelihood, at.gradient.tobytes(), at.information.tobytes(), at.posterior.mean.tobytes())
-        )
+        bits = at.gradient.tobytes(), at.information.dense().tobytes(), at.posterior.mean.tobytes()
+        results.append((at.log_likelihood, *bits))
     assert results[0] == results[1] == results[2]
 
 
-def test_a_grid_that_is_never_enough_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_grid_that_is_never_enough_is_told() -> None:
     """A pass that could not widen its grids says so, and the solver does not end there."""
-    counts, f, curve = cohort(40, 30, 2.0)
-    likelihood = MarginalLikelihood(counts, plain_population(40))
-    nodes = likelihood.place(2.0, f, np.zeros(0))
-    assert likelihood.evaluate(2.0, curve, np.zeros(0), nodes).exact
-    short = replace(nodes, grids=tuple(grids.Grid(-0.1, 0.1, 0.05) for _ in nodes.grids))
-    assert likelihood.evaluate(2.0, curve, np.zeros(0), short).exact, "it widens until it is"
-    monkeypatch.setattr(quadrature, "_MOST_LOOKS", 1)
-    assert not likelihood.evaluate(2.0, curve, np.zeros(0), short).exact
+    counts, _, curve = cohort(40, 30, 2.0)
+    assert passed(counts, curve, 2.0).exact
+    short = np.tile([8, 0, 3], (40, 1))
+    assert passed(counts, curve, 2.0, short).exact, "it widens until it is"
+    beyond = Curve(np.full_like(curve.value, np.nan), curve.design, curve.by_a)
+    assert not passed(counts, beyond, 2.0).exact
 
 
-def test_posterior_weights_are_a_distribution() -> None:
-    counts, f, curve = cohort(20, 10, 2.0)
-    likelihood = MarginalLikelihood(counts, plain_population(20))
-    nodes = likelihood.place(2.0, f, np.zeros(0))
-    posterior = likelihood.evaluate(2.0, curve, np.zeros(0), nodes).posterior
-    assert np.sort(np.concatenate([part.block.riders for part in posterior.parts])).tolist() == list(range(20))
-    for part in posterior.parts:
-        assert part.weight.min() >= 0
-        assert part.weight.sum(axis=1) == pytest.approx(np.ones(part.block.riders.size))
+def test_posteriors_of_riders_who_always_succeed_or_fail() -> None:
+    counts, _, curve = cohort(20, 10, 2.0)
+    posterior = passed(counts, curve, 2.0).posterior
     assert posterior.mean[0] > 0 > posterior.mean[1]  # always succeeds, always fails
     assert np.all(posterior.sd < 1.05)
 
@@ -220,22 +220,30 @@ def test_posterior_weights_are_a_distribution() -> None:
 def test_a_large_discrimination_overflows_nowhere() -> None:
     counts, _, curve = cohort(20, 30, 2.0)
     f = 400 * parabola(counts.item_metric)
-    likelihood = MarginalLikelihood(counts, plain_population(20))
-    nodes = likelihood.place(400.0, f, np.zeros(0))
-    at = likelihood.evaluate(400.0, Curve(f, curve.design, curve.by_a), np.zeros(0), nodes, information=True)
+    at = passed(counts, Curve(f, curve.design, curve.by_a), 400.0, information=True)
     assert np.isfinite(at.log_likelihood)
     assert np.isfinite(at.gradient).all()
     assert at.information is not None
-    assert np.isfinite(at.information).all()
+    assert np.isfinite(at.information.dense()).all()
 
 
 def test_expected_successes_are_those_of_the_posterior() -> None:
+    """By item, by rider and item, and for rows that are asked for: all by the same brute force."""
     counts, f, curve = cohort(30, 5, 2.0)
-    likelihood = MarginalLikelihood(counts, plain_population(30))
-    nodes = likelihood.place(2.0, f, np.zeros(0))
-    at = likelihood.evaluate(2.0, curve, np.zeros(0), nodes)
-    expected = np.zeros(counts.items)
-    for part in at.posterior.parts:
-        p = expit(2 * part.theta[:, None] - f)
-        expected += np.einsum("rq,qi,ri->i", part.weight, p, counts.trials.toarray()[part.block.riders])
-    assert at.item_residual == pytest.approx(counts.item_successes - expected, abs=1e-10)
+    at = passed(counts, curve, 2.0)
+    theta = np.linspace(-9, 9, 2001)
+    trials, successes = counts.trials.toarray(), counts.successes.toarray()
+    eta = 2 * theta[:, None] - f
+    joint = (
+        -np.logaddexp(0, -eta) @ successes.T - np.logaddexp(0, eta) @ (trials - successes).T - theta[:, None] ** 2 / 2
+    )
+    weight = np.exp(joint - joint.max(axis=0))
+    weight /= weight.sum(axis=0)
+    p = weight.T @ expit(eta)
+    assert at.item_residual == pytest.approx(counts.item_successes - (trials * p).sum(axis=0), abs=1e-8)
+    by_entry = at.posterior.likelihood.expected_by_entry(at.posterior)
+    assert by_entry.expected.toarray() == pytest.approx(trials * p, abs=1e-8)
+    with_skill = trials * ((weight * theta[:, None]).T @ expit(eta))
+    assert by_entry.with_skill.toarray() == pytest.approx(with_skill, abs=1e-8)
+    rider, item = np.array([7, 0, 29, 7]), np.array([3, 50, 0, 3])
+    assert at.posterior.expect(rider, f[item]) == pytest.approx(p[rider, item], abs=1e-8)

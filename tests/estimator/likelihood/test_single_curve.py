@@ -25,12 +25,13 @@ def test_metrics_far_out_do_not_keep_the_single_curve_from_its_maximum(degrees: 
     outcome = (generator.random(rider.size) < expit(1.5 * (skill[rider] - difficulty))).astype(np.int64)
     spline = spline_for(metric)
     counts = count(rider, metric, outcome, spline, 80, None)
-    design = CurveSpace(spline, 0).design(counts.item_metric, counts.item_site, 0.0)
-    assert np.isfinite(design.dense).all()
-    found = fit_single_curve(design, counts.item_trials, counts.item_successes)
+    space = CurveSpace(spline, 0)
+    design, groups = space.design(counts.item_metric, counts.item_site, 0.0), space.flat_groups()
+    assert np.isfinite(design.columns()).all()
+    found = fit_single_curve(design, groups, counts.item_trials, counts.item_successes)
     p = found.suitability(design)
-    floor = np.where(design.groups < 0, 1e-3, 0.0)
+    floor = np.where(groups < 0, 1e-3, 0.0)
     floor[0] = 1e-6
-    gradient = design.pull_back(counts.item_trials * p - counts.item_successes)
-    gradient -= (precisions(found.rho, design.groups) + floor) * found.coefficients
-    assert np.sqrt(gradient @ found.covariance @ gradient) < 1e-8
+    gradient = design.pull_back(counts.item_trials * p - counts.item_successes)[0]
+    gradient -= (precisions(found.rho, groups) + floor) * found.shared
+    assert np.sqrt(gradient @ found.factor.solve(gradient)) < 1e-8

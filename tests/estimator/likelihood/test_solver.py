@@ -9,8 +9,8 @@ from isuit.domain import Observations
 from isuit.errors import EstimationError
 from isuit.estimator.likelihood import solver
 from isuit.estimator.likelihood.latent import LatentFit, fit_latent
-from isuit.estimator.likelihood.single_curve import fit_single_curve
-from isuit.estimator.likelihood.solver import State, solve, split
+from isuit.estimator.likelihood.prepared import Prepared
+from isuit.estimator.likelihood.solver import State, evaluate, solve
 from isuit.estimator.model.basis import spline_for
 from isuit.estimator.model.counts import count
 from isuit.estimator.model.curves import CurveSpace
@@ -22,12 +22,9 @@ from ..cohorts import latent_fit, observations, parabola, simulate
 
 def test_the_gradient_vanishes_on_fresh_nodes(reference_fit: LatentFit) -> None:
     found, problem = reference_fit.solution, reference_fit.problem
-    a, coefficients, population = split(problem, found.phi)
-    curve = problem.curve.at(a, coefficients)
-    nodes = problem.likelihood.place(a, curve.value, population)
-    at = problem.likelihood.evaluate(a, curve, population, nodes)
+    at = evaluate(problem, found.phi, None, False)[0]
     gradient = at.gradient - precisions(found.rho, problem.groups) * found.phi
-    assert np.sqrt(gradient @ found.covariance @ gradient) < 1e-5
+    assert np.sqrt(gradient @ found.covariance.solve(gradient)) < 1e-5
     assert found.gradient_norm < solver.TOLERANCE
 
 
@@ -40,7 +37,7 @@ def test_every_start_ends_at_the_same_maximum(reference_fit: LatentFit, start: f
     found = solve(reference_fit.problem, begin)
     error = found.phi - reference_fit.solution.phi
     assert found.discrimination == pytest.approx(reference_fit.solution.discrimination, abs=1e-4)
-    assert np.max(np.abs(error) / np.sqrt(np.diag(found.covariance))) < 1e-2
+    assert np.max(np.abs(error) / np.sqrt(found.covariance.diagonal())) < 1e-2
 
 
 def test_the_maximum_is_one(reference_fit: LatentFit) -> None:
@@ -48,14 +45,11 @@ def test_the_maximum_is_one(reference_fit: LatentFit) -> None:
     found, problem = reference_fit.solution, reference_fit.problem
 
     def value(phi: np.ndarray) -> float:
-        a, coefficients, population = split(problem, phi)
-        curve = problem.curve.at(a, coefficients)
-        nodes = problem.likelihood.place(a, curve.value, population)
-        at = problem.likelihood.evaluate(a, curve, population, nodes)
+        at = evaluate(problem, phi, None, False)[0]
         return solver.penalised(problem, phi, found.rho, at.log_likelihood)
 
     top = value(found.phi)
-    se = np.sqrt(np.diag(found.covariance))
+    se = np.sqrt(found.covariance.diagonal())
     for k in range(found.phi.size):
         for sign in (-1, 1):
             step = np.zeros_like(se)
@@ -74,19 +68,19 @@ def test_steps_in_the_effects_of_regressors_converge_quadratically() -> None:
     spline = spline_for(data.metric)
     counts = count(data.rider, data.metric, data.outcome, spline, 150)
     space = CurveSpace(spline, 0)
-    design = space.design(counts.item_metric, counts.item_site, 0.0)
-    found = fit_latent(counts, space, fit_single_curve(design, counts.item_trials, counts.item_successes), True)
+    found = fit_latent(counts, space, Prepared(counts, space).single, True)
     problem, solution = found.problem, found.solution
-    off = solution.phi + 0.02 * np.sqrt(np.diag(solution.covariance)) * np.where(
-        np.arange(solution.phi.size) % 2, 1, -1
-    )
+    signs = np.where(np.arange(solution.phi.size) % 2, 1, -1)
+    off = solution.phi + 0.02 * np.sqrt(solution.covariance.diagonal()) * signs
     norms = []
     for _ in range(2):
-        state = State(off, solution.rho)
-        at, _ = solver._pass(problem, state, information=True)
-        move, norm = solver._direction(problem, solver._information(problem, state, at), state, at)
-        norms.append(norm)
-        off = solver._moved(problem, off, move)
+        climb = solver._Climb(problem, State(off, solution.rho), certainty=False)
+        climb._held = True
+        climb.look()
+        climb.find_direction()
+        climb.advance()
+        norms.append(climb.norm)
+        off = climb.phi
     assert norms[1] < 0.03 * norms[0]
 
 

@@ -9,7 +9,6 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from isuit.domain import FloatArray, Observations
 from isuit.estimator import fit
-from isuit.estimator.likelihood import threads
 from isuit.estimator.model.basis import Spline, spline_for
 
 fitting = importlib.import_module("isuit.estimator.fit")  # the package's attribute of that name is the function
@@ -33,11 +32,3 @@ def test_a_fit_has_one_thread_and_gives_the_setting_back(
         fit(reference, progress=lambda _, __: inside.update(blas_threads()))
         assert inside == {1}
         assert blas_threads() == before
-
-
-@pytest.mark.parametrize(("parameters", "expected"), [(50, 1), (1_000, threads.CORES)])
-def test_only_many_parameters_have_more(parameters: int, expected: int) -> None:
-    with threadpool_limits(threads.CORES, user_api="blas"):
-        most = max(blas_threads())
-        with threads.for_parameters(parameters):
-            assert blas_threads() == {min(expected, most)}

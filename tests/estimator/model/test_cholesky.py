@@ -20,3 +20,13 @@ def test_it_solves_and_inverts(size: int) -> None:
 def test_an_indefinite_matrix_is_refused() -> None:
     with pytest.raises(LinAlgError):
         cholesky.factor(np.array([[1.0, 2.0], [2.0, 1.0]]))
+
+
+def test_a_curvature_that_is_positive_stays() -> None:
+    matrix = np.array([[4.0, 1.0], [1.0, 900.0]])
+    assert cholesky.positive(matrix) == pytest.approx(matrix, rel=1e-9)
+
+
+def test_negative_curvature_is_turned_round() -> None:
+    matrix = np.array([[1.0, 3.0], [3.0, 1.0]])  # eigenvalues 4 and -2
+    assert cholesky.positive(matrix) == pytest.approx(np.array([[3.0, 1.0], [1.0, 3.0]]))

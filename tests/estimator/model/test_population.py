@@ -12,7 +12,7 @@ from isuit.domain import FloatArray, Observations
 from isuit.errors import EstimationError, InputError
 from isuit.estimator import fit, score
 from isuit.estimator.likelihood.latent import LatentFit
-from isuit.estimator.model.population import Units, population_design, visits
+from isuit.estimator.model.population import Units, plain_population, visits
 
 from ..cohorts import latent_fit, observations, of_rows, parabola, simulate
 
@@ -82,31 +82,44 @@ def test_units_are_those_of_the_mixture() -> None:
     """Mean 0 and variance 1 hold for skill over all riders, and the derivatives are those of mean and sd."""
     data, _ = two_clienteles(1, 10, 0.5)
     found = latent_fit(data)
-    coefficients = found.solution.phi[1 + found.problem.curve_size :]
+    coefficients, none = found.parameters.regression, np.zeros(0)
     population = found.problem.likelihood.population
-    prior = (population.apply(coefficients) - found.units.mean) / found.units.sd
+    prior = (population.apply(coefficients, none) - found.units.mean) / found.units.sd
     assert prior.mean() == pytest.approx(0, abs=1e-12)
     assert prior.var() + 1 / found.units.sd**2 == pytest.approx(1)
     for k in range(coefficients.size):
         step = np.zeros_like(coefficients)
         step[k] = 1e-6
-        above, below = Units.of(population, coefficients + step), Units.of(population, coefficients - step)
-        assert found.units.mean_slope[k] == pytest.approx((above.mean - below.mean) / 2e-6, abs=1e-6)
-        assert found.units.sd_slope[k] == pytest.approx((above.sd - below.sd) / 2e-6, abs=1e-6)
+        above, below = (Units.of(population, coefficients + s * step, none) for s in (1, -1))
+        assert found.units.mean_slope[0][k] == pytest.approx((above.mean - below.mean) / 2e-6, abs=1e-6)
+        assert found.units.sd_slope[0][k] == pytest.approx((above.sd - below.sd) / 2e-6, abs=1e-6)
 
 
 def test_clienteles_are_shares_of_visits_and_know_nothing_of_outcomes() -> None:
     data, _ = two_clienteles(2, 10, 0.5)
     here = latent_fit(data).problem.likelihood
     flipped = latent_fit(replace(data, outcome=1 - data.outcome)).problem.likelihood
-    assert here.population.local is not None
-    assert flipped.population.local is not None
-    assert np.array_equal(here.population.local.toarray(), flipped.population.local.toarray())
+    regressors = here.population.visits.regressors
+    assert np.array_equal(regressors, flipped.population.visits.regressors)
     shares = visits(here.counts, 2).toarray()[:, :2] / 10
-    assert sorted(np.unique(np.abs(here.population.local.toarray().ravel()))) == sorted(
+    assert sorted(np.unique(np.abs(regressors.ravel()))) == sorted(
         np.unique(shares[:, int(shares.sum(axis=0).argmin())])
     )
-    assert population_design(here.counts, 0, latent_fit(data).space.spline, False, 0).size == 0
+    assert plain_population(here.counts).visits.regressors.size == 0
+
+
+def test_units_of_many_sites_are_those_of_the_mixture() -> None:
+    found = latent_fit(unequal_sites(5, sites=8)[0])
+    population, p = found.problem.likelihood.population, found.parameters
+    prior = population.apply(p.regression, p.clientele)
+    assert found.units.mean == pytest.approx(prior.mean())
+    assert found.units.sd == pytest.approx(np.sqrt(1 + prior.var()))
+    for k in np.flatnonzero(population.clientele >= 0):
+        step = np.zeros_like(p.clientele)
+        step[k] = 1e-6
+        above, below = (Units.of(population, p.regression, p.clientele + s * step) for s in (1, -1))
+        assert found.units.mean_slope[1][k] == pytest.approx((above.mean - below.mean) / 2e-6, abs=1e-6)
+        assert found.units.sd_slope[1][k] == pytest.approx((above.sd - below.sd) / 2e-6, abs=1e-6)
 
 
 def unequal_sites(seed: int, sites: int = 40) -> tuple[Observations, FloatArray, FloatArray]:
@@ -228,7 +241,7 @@ def test_correlated_exposure_takes_the_bias_of_the_curve_away() -> None:
 def test_suitability_at_a_site_is_integrated_over_the_mixture() -> None:
     data, _ = two_clienteles(3, 30, 0.5)
     found = latent_fit(data)
-    prior = found.problem.likelihood.population.apply(found.solution.phi[1 + found.problem.curve_size :])
+    prior = found.solution.at.posterior.prior_mean
     generator = np.random.default_rng(0)
     theta = (np.repeat(prior, 400) + generator.standard_normal(prior.size * 400))[:, None]
     metric = np.array([6.0, 18.0, 30.0])

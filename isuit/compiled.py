@@ -1,0 +1,31 @@
+"""Loops that are compiled: what numpy cannot say without arrays that are larger than the data.
+
+A compiled function is kept beside its source or in the user's cache, so only the first fit after an installation waits
+for the compiler (some ten seconds). Where nothing may be written, every process compiles for itself.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import numba
+
+CORES = os.cpu_count() or 1  # that compiled loops may run on side by side
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def compiled(function: _F) -> _F:
+    """The function as machine code; it runs without the interpreter's lock, so threads run it side by side."""
+    # Sums may be taken in another order than written, but in the same one for every call.
+    options: dict[str, Any] = {
+        "nogil": True,
+        "fastmath": {"reassoc", "contract", "arcp", "nsz"},
+        "error_model": "numpy",
+    }
+    try:
+        return cast(_F, numba.njit(cache=True, **options)(function))
+    except RuntimeError:  # nowhere to keep it
+        return cast(_F, numba.njit(**options)(function))

@@ -1,0 +1,481 @@
+"""Loops over riders: each rider's skill is integrated on a grid of its own.
+
+A rider's grid is a window of a lattice: at level j the points are whole multiples of 2^(-j/2), and a window is (level,
+first multiple, number of points). The trapezoid rule on it is exact to far more digits than anybody needs as soon as
+the step is below the posterior's sd and below the distance at which the logistic curve bends (`Rule`). Windows of one
+lattice let riders who share an item share its probabilities: these can be tabulated once per pass (`Table`), and are
+computed on the spot where hardly two riders share an item.
+
+What comes in is sparse: a rider's entries are (item, trials); an item's row of the design is a few raw functions
+(index, value); a rider's visits are runs of entries at one place. `docs/explanation/algebra.md` has the formulas.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from isuit.compiled import compiled
+
+STEP = 0.85  # of the posterior's sd, or of the normal that bends as sharply: the rule's error is then below 1e-10
+STRIP = 0.75  # over a: the step that the logistic curve needs, for an error of about 1e-11
+EDGE = 1e-8  # largest posterior weight at the end of a window; above, the window is too short
+NOTHING = 1e-10  # points with less weight are left out of the next window
+REACH = 6.2  # sds on either side that a new window covers
+MOST_POINTS = 800
+_MOST_LOOKS = 14
+_TAIL = 16.0  # of the log posterior below its top: further out a bend moves nothing
+_LARGEST = 300.0  # exponent up to which odds are products of two exponentials
+_PENDING = 600.0  # logarithm up to which factors are multiplied before a logarithm is taken
+
+
+@compiled
+def level_for(step):
+    """The coarsest level whose step is not above this one."""
+    return int(np.ceil(-2.0 * np.log2(step) - 1e-9))
+
+
+@compiled
+def step_at(level):
+    return 2.0 ** (-0.5 * level)
+
+
+@compiled
+def _probabilities(first, last, item, trials, f, odds, a, level, start, points, table, row, log_failure, success):
+    """Sum of trials times log(1 + exp(f - a theta)) at each point, and each entry's probability of success.
+
+    Returns where the probabilities stand: the array, and whether it is the table. Entry e has them from
+    `row_of(...)` on.
+    """
+    step = step_at(level)
+    for q in range(points):
+        log_failure[q] = 0.0
+    here = level - table.first_level
+    if 0 <= here < table.widths.size:
+        offset = start - table.starts[here]
+        if offset >= 0 and offset + points <= table.widths[here]:
+            for e in range(first, last):
+                at = table.bases[here] + item[e] * table.widths[here] + offset
+                row[e - first] = at
+                n = trials[e]
+                for q in range(points):
+                    log_failure[q] += n * table.log_failure[at + q]
+            return table.success
+    middle = start + points // 2
+    centre = a * step * middle
+    scale, product = np.empty(points), np.ones(points)
+    for q in range(points):
+        scale[q] = np.exp(-a * step * (start + q - middle))
+    span = a * step * max(middle - start, start + points - 1 - middle)
+    factor, pending = np.exp(-centre), 0.0
+    for e in range(first, last):
+        i, n, at = item[e], trials[e], (e - first) * points
+        row[e - first] = at
+        u = f[i] - centre
+        if abs(u) + span > _LARGEST or abs(f[i]) > _LARGEST or abs(centre) > _LARGEST:
+            for q in range(points):
+                x = u - a * step * (start + q - middle)
+                small = np.exp(-abs(x))
+                success[at + q] = (small if x > 0 else 1.0) / (1.0 + small)
+                log_failure[q] += n * (max(x, 0.0) + np.log1p(small))
+            continue
+        o = odds[i] * factor
+        if n == 1.0:
+            bound = max(u + span, 0.0) + 1.0
+            if pending + bound > _PENDING:
+                for q in range(points):
+                    log_failure[q] += np.log(product[q])
+                    product[q] = 1.0
+                pending = 0.0
+            pending += bound
+            for q in range(points):
+                z = 1.0 + o * scale[q]
+                success[at + q] = 1.0 / z
+                product[q] *= z
+        else:
+            for q in range(points):
+                z = 1.0 + o * scale[q]
+                success[at + q] = 1.0 / z
+                log_failure[q] += n * np.log(z)
+    for q in range(points):
+        log_failure[q] += np.log(product[q])
+    return success
+
+
+@compiled
+def _inner(weight, points, least):
+    """The first and the last point with at least this weight."""
+    begin, end = 0, points - 1
+    while begin < end and weight[begin] < least:
+        begin += 1
+    while end > begin and weight[end] < least:
+        end -= 1
+    return begin, end
+
+
+@compiled
+def _settle(rider, counts, curve, a, prior_mean, window, table, work):
+    """Integrate one rider's skill: widen and refine the window until it is enough.
+
+    Returns the level, start and number of points, the log of the integral, the mean and the sd, the array with the
+    probabilities of success, and whether the window was enough; `work.weight` has the posterior's weights, and
+    `window[rider]` becomes the window for the next pass nearby.
+    """
+    first, last = counts.entries[rider], counts.entries[rider + 1]
+    failures = counts.rider_trials[rider] - counts.rider_successes[rider]
+    mu = prior_mean[rider]
+    level, start, points = window[rider, 0], window[rider, 1], window[rider, 2]
+    if points == 0:
+        level = level_for(min(STEP, STRIP / a))
+        start = int(np.floor((mu - REACH) / step_at(level)))
+        points = int(np.ceil((mu + REACH) / step_at(level))) - start + 1
+    weight = work.weight
+    exact = False
+    for look in range(_MOST_LOOKS):
+        points = max(3, min(points, MOST_POINTS))
+        step = step_at(level)
+        success = work.success
+        if (last - first) * points > success.size:
+            success = np.empty((last - first) * points)
+        where = _probabilities(
+            first, last, counts.item, counts.trials, curve.f, curve.odds, a, level, start, points, table, work.row,
+            weight, success,
+        )  # fmt: skip
+        top = -np.inf
+        for q in range(points):
+            t = step * (start + q)
+            x = -weight[q] - failures * a * t - 0.5 * (t - mu) ** 2
+            weight[q] = x
+            top = max(top, x)
+        # The sharpest bend of the log posterior: of a skewed one the sd alone says too little.
+        bend = 0.0
+        for q in range(1, points - 1):
+            if weight[q] > top - _TAIL:
+                bend = max(bend, 2.0 * weight[q] - weight[q - 1] - weight[q + 1])
+        total, mean, square = 0.0, 0.0, 0.0
+        for q in range(points):
+            w = np.exp(weight[q] - top)
+            weight[q] = w
+            total += w
+            mean += w * q
+        if not total < np.inf:  # not a number: the parameters are out of all bounds
+            window[rider, 2] = 0
+            return level, start, 0, -np.inf, mu, 1.0, where, False
+        mean /= total
+        for q in range(points):
+            square += weight[q] * (q - mean) ** 2
+        sd = step * np.sqrt(max(square / total, 1e-300))
+        mean = step * (start + mean)
+        left, right = weight[0] / total, weight[points - 1] / total
+        sharp = min(sd, step / np.sqrt(max(bend, 1e-300)))
+        needed = min(STEP * sharp, STRIP / a)
+        coarse = step > 1.1 * needed and points < MOST_POINTS
+        if left < EDGE and right < EDGE and not coarse:
+            exact = True
+            break
+        if look == _MOST_LOOKS - 1:
+            break
+        # A posterior that fell between two points seems to have no width: go on in steps.
+        wide = max(sd, 0.3 * step)
+        further = 0.4 * step * points
+        begin, end = _inner(weight, points, NOTHING * total)
+        # An end that was far enough comes in to where there is any weight; what is left out there once stays in.
+        lower = step * (start + begin - 1)
+        if left >= EDGE:
+            lower = min(mean - REACH * wide, step * start - further)
+        upper = step * (start + end + 1)
+        if right >= EDGE:
+            upper = max(mean + REACH * wide, step * (start + points - 1) + further)
+        level = level_for(min(STEP * max(sharp, 0.3 * step), STRIP / a))
+        start = int(np.floor(lower / step_at(level)))
+        points = int(np.ceil(upper / step_at(level))) - start + 1
+    for q in range(points):
+        weight[q] /= total
+    begin, end = _inner(weight, points, NOTHING)
+    following = level_for(1.05 * needed)
+    finer = step_at(following)
+    window[rider, 0] = following
+    window[rider, 1] = int(np.floor((step * (start + begin - 1)) / finer + 1e-9))
+    window[rider, 2] = int(np.ceil((step * (start + end + 1)) / finer - 1e-9)) - window[rider, 1] + 1
+    value = top + np.log(total) + np.log(step / np.sqrt(2.0 * np.pi))
+    return level, start, points, value, mean, sd, where, exact
+
+
+@compiled
+def gradient(begin, end, counts, curve, a, prior_mean, window, table, work, mean, sd, expected):
+    """Log-likelihood, score of the discrimination, and windows that were not enough, of riders begin to end.
+
+    `expected` gains the expected successes of each item.
+    """
+    value, score, short = 0.0, 0.0, 0
+    for rider in range(begin, end):
+        level, start, points, one, m, s, where, exact = _settle(
+            rider, counts, curve, a, prior_mean, window, table, work
+        )
+        weight, row = work.weight, work.row
+        mean[rider], sd[rider] = m, s
+        value += one
+        short += not exact
+        step, first = step_at(level), counts.entries[rider]
+        with_skill = 0.0
+        for e in range(first, counts.entries[rider + 1]):
+            at, n = row[e - first], counts.trials[e]
+            p, by_point = 0.0, 0.0
+            for q in range(points):
+                x = weight[q] * where[at + q]
+                p += x
+                by_point += x * q
+            expected[counts.item[e]] += n * p
+            with_skill += n * (by_point + start * p)
+        score += counts.rider_successes[rider] * m - step * with_skill
+    return value, score, short
+
+
+@compiled
+def _score_functions(rider, counts, curve, design, places, level, start, points, where, work):
+    """The complete-data scores as functions of skill: rows of `work.score`, one value for each point.
+
+    Rows are the discrimination, the raw functions, skill itself, and the own functions of each visit.
+    """
+    first, step = counts.entries[rider], step_at(level)
+    raw, width = design.own.shape
+    one, two = places.visits[rider], places.visits[rider + 1]
+    rows = raw + 2 + (two - one) * width
+    flat = work.score if rows * points <= work.score.size else np.empty(rows * points)
+    score = flat[: rows * points].reshape(rows, points)
+    score[:] = 0.0
+    row, own = work.row, np.empty(width)
+    for visit in range(one, two):
+        base = raw + 2 + (visit - one) * width
+        for e in range(places.entries[visit], places.entries[visit + 1]):
+            i, n, at = counts.item[e], counts.trials[e], row[e - first]
+            for q in range(points):
+                score[0, q] += n * where[at + q]
+            own[:] = 0.0
+            for d in range(design.function.shape[1]):
+                k, b = design.function[i, d], design.value[i, d]
+                if b != 0.0:
+                    for q in range(points):
+                        score[1 + k, q] += n * b * where[at + q]
+                    for w in range(width):
+                        own[w] += b * design.own[k, w]
+            if design.place[i] >= 0:
+                for w in range(width):
+                    x = n * own[w]
+                    for q in range(points):
+                        score[base + w, q] += x * where[at + q]
+    successes = counts.rider_successes[rider]
+    for q in range(points):
+        t = step * (start + q)
+        score[0, q] = t * (successes - score[0, q])
+        score[raw + 1, q] = t
+    if curve.anchored:
+        for e in range(first, counts.entries[rider + 1]):
+            x, at = counts.trials[e] * curve.by_a[counts.item[e]], row[e - first]
+            for q in range(points):
+                score[0, q] += x * where[at + q]
+    return score
+
+
+@compiled
+def information(begin, end, counts, curve, design, places, a, prior_mean, window, table, work, mean, sd, sums):
+    """The same as `gradient`, and what not knowing skill takes away from the information, into `sums`.
+
+    What is taken away is the posterior variance of the complete-data score (Louis). Sums over raw functions, over
+    regressors of the population, over a place's own functions and its clientele, and over pairs of places.
+    """
+    value, score_a, short = 0.0, 0.0, 0
+    raw, width = design.own.shape
+    regressors = places.regressors.shape[1]
+    size = raw + 1
+    for rider in range(begin, end):
+        level, start, points, one, m, s, where, exact = _settle(
+            rider, counts, curve, a, prior_mean, window, table, work
+        )
+        weight, row = work.weight, work.row
+        mean[rider], sd[rider] = m, s
+        value += one
+        short += not exact
+        step, first = step_at(level), counts.entries[rider]
+        with_skill = 0.0
+        for e in range(first, counts.entries[rider + 1]):
+            at, n, i = row[e - first], counts.trials[e], counts.item[e]
+            p, by_point, v0, v1, v2 = 0.0, 0.0, 0.0, 0.0, 0.0
+            for q in range(points):
+                x = weight[q] * where[at + q]
+                y = x * (1.0 - where[at + q])
+                p += x
+                by_point += x * q
+                v0 += y
+                v1 += y * q
+                v2 += y * q * q
+            sums.expected[i] += n * p
+            with_skill += n * (by_point + start * p)
+            sums.moments[i, 0] += n * v0
+            sums.moments[i, 1] += n * step * (v1 + start * v0)
+            sums.moments[i, 2] += n * step * step * (v2 + 2.0 * start * v1 + start * start * v0)
+        score_a += counts.rider_successes[rider] * m - step * with_skill
+
+        score = _score_functions(rider, counts, curve, design, places, level, start, points, where, work)
+        for k in range(score.shape[0]):
+            x = 0.0
+            for q in range(points):
+                x += weight[q] * score[k, q]
+            for q in range(points):
+                score[k, q] -= x
+        for q in range(points):
+            root = np.sqrt(weight[q])
+            for k in range(score.shape[0]):
+                score[k, q] *= root
+        taken = np.dot(score, score.T)
+        skill = size  # its row
+        for k in range(size):
+            for j in range(size):
+                sums.shared[k, j] += taken[k, j]
+        for k in range(regressors):
+            x = places.regressors[rider, k]
+            for j in range(size):
+                sums.shared[size + k, j] += x * taken[skill, j]
+            for j in range(regressors):
+                sums.shared[size + k, size + j] += x * places.regressors[rider, j] * taken[skill, skill]
+        u0 = places.visits[rider]
+        pair = places.pairs_of_rider[rider]
+        for u in range(u0, places.visits[rider + 1]):
+            place, base, share = places.place[u], size + 1 + (u - u0) * width, places.share[u]
+            if place < 0:
+                continue
+            for k in range(width):
+                for j in range(size):
+                    sums.across[place, k, j] += taken[base + k, j]
+                for j in range(regressors):
+                    sums.across[place, k, size + j] += places.regressors[rider, j] * taken[base + k, skill]
+                for j in range(width):
+                    sums.own[place, k, j] += taken[base + k, base + j]
+                x = share * taken[base + k, skill]
+                sums.own[place, k, width] += x
+                sums.own[place, width, k] += x
+            for j in range(size):
+                sums.across[place, width, j] += share * taken[skill, j]
+            for j in range(regressors):
+                sums.across[place, width, size + j] += share * places.regressors[rider, j] * taken[skill, skill]
+            sums.own[place, width, width] += share * share * taken[skill, skill]
+            for v in range(u + 1, places.visits[rider + 1]):
+                other, portion = size + 1 + (v - u0) * width, places.share[v]
+                number = places.pair[pair]
+                pair += 1
+                for k in range(width):
+                    for j in range(width):
+                        sums.pairs[number, k, j] += taken[base + k, other + j]
+                    sums.pairs[number, k, width] += portion * taken[base + k, skill]
+                    sums.pairs[number, width, k] += share * taken[other + k, skill]
+                sums.pairs[number, width, width] += share * portion * taken[skill, skill]
+    return value, score_a, short
+
+
+@compiled
+def skill_variance(
+    begin, end, counts, curve, design, places, a, prior_mean, window, table, work, shared, covariance, slope, own,
+    pairs, added,
+):  # fmt: skip
+    """What the parameters' uncertainty adds to the variance of each rider's posterior mean (delta method).
+
+    The mean moves with the parameters by its posterior covariance with their scores. `shared` turns raw functions into
+    shared parameters, `covariance` is that of the border, `slope` = (own part)^-1 times its columns of the border, and
+    `own` and `pairs` are blocks of the inverse of the own part.
+    """
+    width = design.own.shape[1]
+    regressors, size = places.regressors.shape[1], design.own.shape[0] + 1
+    border = covariance.shape[0]
+    for rider in range(begin, end):
+        level, start, points, _, m, _, where, _ = _settle(rider, counts, curve, a, prior_mean, window, table, work)
+        weight, step = work.weight, step_at(level)
+        score = _score_functions(rider, counts, curve, design, places, level, start, points, where, work)
+        with_skill = np.zeros(score.shape[0])
+        for q in range(points):
+            x = weight[q] * (step * (start + q) - m)
+            for k in range(score.shape[0]):
+                with_skill[k] += x * score[k, q]
+        u0, u1 = places.visits[rider], places.visits[rider + 1]
+        if own.shape[0] == 0:
+            u1 = u0
+        by_place = np.empty((u1 - u0, width + 1))
+        by_border = np.zeros(border)
+        for k in range(size):
+            for j in range(border - regressors):
+                by_border[j] += with_skill[k] * shared[k, j]
+        for k in range(regressors):
+            by_border[border - regressors + k] = places.regressors[rider, k] * with_skill[size]
+        for u in range(u0, u1):
+            for k in range(width):
+                by_place[u - u0, k] = with_skill[size + 1 + (u - u0) * width + k]
+            by_place[u - u0, width] = places.share[u] * with_skill[size]
+            for k in range(width + 1):
+                for j in range(border):
+                    by_border[j] -= slope[places.place[u], k, j] * by_place[u - u0, k]
+        total = 0.0
+        for k in range(border):
+            for j in range(border):
+                total += by_border[k] * covariance[k, j] * by_border[j]
+        pair = places.pairs_of_rider[rider]
+        for u in range(u1 - u0):
+            for k in range(width + 1):
+                for j in range(width + 1):
+                    total += by_place[u, k] * own[places.place[u0 + u], k, j] * by_place[u, j]
+            for v in range(u + 1, u1 - u0):
+                number = places.pair[pair]
+                pair += 1
+                for k in range(width + 1):
+                    for j in range(width + 1):
+                        total += 2.0 * by_place[u, k] * pairs[number, k, j] * by_place[v, j]
+        added[rider] = total
+
+
+@compiled
+def by_entry(begin, end, counts, curve, a, prior_mean, window, table, work, success, with_skill):
+    """Of each entry the expected probability of success, and its expectation times skill."""
+    for rider in range(begin, end):
+        level, start, points, _, _, _, where, _ = _settle(rider, counts, curve, a, prior_mean, window, table, work)
+        first, step = counts.entries[rider], step_at(level)
+        for e in range(first, counts.entries[rider + 1]):
+            at = work.row[e - first]
+            p, by_point = 0.0, 0.0
+            for q in range(points):
+                x = work.weight[q] * where[at + q]
+                p += x
+                by_point += x * q
+            success[e], with_skill[e] = p, step * (by_point + start * p)
+
+
+@compiled
+def expectations(begin, end, counts, curve, a, prior_mean, window, table, work, rows, f, expected):
+    """Posterior-predictive probability of success of rows that stand in the order of riders, at these f."""
+    for rider in range(begin, end):
+        if rows[rider] == rows[rider + 1]:
+            continue
+        level, start, points, _, _, _, _, _ = _settle(rider, counts, curve, a, prior_mean, window, table, work)
+        step = step_at(level)
+        for i in range(rows[rider], rows[rider + 1]):
+            total = 0.0
+            for q in range(points):
+                x = f[i] - a * step * (start + q)
+                small = np.exp(-abs(x))
+                total += work.weight[q] * (small if x > 0 else 1.0) / (1.0 + small)
+            expected[i] = total
+
+
+@compiled
+def polynomial_means(begin, end, counts, curve, a, prior_mean, window, table, work, coefficients, means):
+    """Posterior means of polynomials of v = 2 Phi(theta - prior mean) - 1, one column each."""
+    for rider in range(begin, end):
+        level, start, points, _, _, _, _, _ = _settle(rider, counts, curve, a, prior_mean, window, table, work)
+        step = step_at(level)
+        for k in range(coefficients.shape[0]):
+            means[rider, k] = 0.0
+        for q in range(points):
+            v = math.erf((step * (start + q) - prior_mean[rider]) / np.sqrt(2.0))
+            for k in range(coefficients.shape[0]):
+                x = 0.0
+                for d in range(coefficients.shape[1] - 1, -1, -1):
+                    x = x * v + coefficients[k, d]
+                means[rider, k] += work.weight[q] * x

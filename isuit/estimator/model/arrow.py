@@ -1,0 +1,481 @@
+"""Symmetric matrices in the shape of an arrow, and their factors.
+
+Parameters are a border, which touches everything (discrimination, shared curve, regressors), and a few own ones for
+each of many places. Two places touch each other only where they share a rider:
+
+    | border    cross'          |     border  n x n
+    | cross     own part        |     own part: a block for each place, and one for each pair of places with a rider
+
+The border is eliminated exactly (Schur complement). The own part is factored densely while it is small, and beyond
+that solved by conjugate gradients with the blocks as preconditioner. What smoothing and bands need of its inverse are
+the diagonal blocks; `Coupled` says how they are had without the inverse.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import LinAlgError
+
+from isuit.compiled import compiled
+from isuit.domain import FloatArray, IntArray
+
+from . import cholesky
+
+_Number = TypeVar("_Number", np.float64, np.int64)
+
+DENSE = 2_000  # own parameters up to which the own part is factored as a whole
+_PROBES = 24
+_SEED = 7  # any constant: the same matrix must give the same numbers
+_MOST_ITERATIONS = 2_000
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How a flat vector is divided: the border, then each place's own parameters."""
+
+    border: int
+    places: int
+    width: int
+
+    @property
+    def size(self) -> int:
+        return self.border + self.places * self.width
+
+    def split(self, flat: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Border, and places x width (x columns)."""
+        return flat[: self.border], flat[self.border :].reshape(self.places, self.width, *flat.shape[1:])
+
+    def join(self, border: NDArray[_Number], own: NDArray[_Number]) -> NDArray[_Number]:
+        return np.concatenate([border, own.reshape(self.places * self.width, *border.shape[1:])])
+
+
+@dataclass(frozen=True)
+class Arrow:
+    """The matrix itself."""
+
+    border: FloatArray
+    cross: FloatArray  # places x width x border
+    own: FloatArray  # places x width x width
+    pairs: FloatArray  # pairs x width x width: rows of the first place, columns of the second
+    first: IntArray
+    second: IntArray
+
+    @property
+    def shape(self) -> Shape:
+        return Shape(len(self.border), *self.own.shape[:2])
+
+    @classmethod
+    def uncoupled(cls, border: FloatArray, cross: FloatArray, own: FloatArray) -> Arrow:
+        """Without pairs of places."""
+        nothing = np.zeros(0, np.int64)
+        return cls(border, cross, own, np.zeros((0, *own.shape[1:])), nothing, nothing)
+
+    def plus(self, diagonal: FloatArray) -> Arrow:
+        """With these numbers added to the diagonal."""
+        border, own = self.shape.split(diagonal)
+        blocks, k = self.own.copy(), np.arange(self.own.shape[1])
+        blocks[:, k, k] += own
+        return replace(self, border=self.border + np.diag(border), own=blocks)
+
+    def scaled(self, factor: float) -> Arrow:
+        return replace(
+            self,
+            border=factor * self.border,
+            cross=factor * self.cross,
+            own=factor * self.own,
+            pairs=factor * self.pairs,
+        )
+
+    def times(self, flat: FloatArray) -> FloatArray:
+        """The product with a vector or with the columns of a matrix."""
+        columns = flat.reshape(len(flat), -1)
+        border, own = self.shape.split(columns)
+        above = self.border @ border + np.einsum("pwb,pwm->bm", self.cross, own)
+        result = self.shape.join(above, self.own_times(own) + self.cross @ border)
+        return np.asarray(result.reshape(flat.shape))
+
+    def own_times(self, x: FloatArray) -> FloatArray:
+        """The own part times places x width x columns."""
+        y: FloatArray = np.matmul(self.own, x)
+        _couple(self.pairs, self.first, self.second, np.ascontiguousarray(x), y)
+        return y
+
+    def dense(self) -> FloatArray:
+        """As a plain matrix."""
+        n, whole = self.shape.border, np.zeros((self.shape.size,) * 2)
+        whole[:n, :n] = self.border
+        whole[n:, :n] = self.cross.reshape(-1, n)
+        whole[:n, n:] = whole[n:, :n].T
+        whole[n:, n:] = self.dense_own()
+        return whole
+
+    def dense_own(self) -> FloatArray:
+        places, width = self.own.shape[:2]
+        own = np.zeros((places, width, places, width))
+        own[np.arange(places), :, np.arange(places), :] = self.own
+        own[self.first, :, self.second, :] = self.pairs
+        own[self.second, :, self.first, :] = self.pairs.transpose(0, 2, 1)
+        return own.reshape(places * width, places * width)
+
+    def diagonal(self) -> FloatArray:
+        return self.shape.join(np.diag(self.border), np.einsum("pww->pw", self.own))
+
+
+class Factor:
+    """A positive definite arrow, ready to solve with; raises `LinAlgError` where it is not positive definite.
+
+    `near` is the factor of a matrix like this one: what it solved is where the iterations begin. With `turned`,
+    negative curvature of the border is turned round, and only an own part that is not positive definite raises.
+    """
+
+    def __init__(
+        self, matrix: Arrow, near: Factor | None = None, tolerance: float = 1e-9, turned: bool = False
+    ) -> None:
+        self.matrix, self.shape = matrix, matrix.shape
+        self.own = _own_part(matrix)
+        start = near.slope if near is not None and near.shape == self.shape else None
+        self.slope: FloatArray = self.own.solve(matrix.cross, start, tolerance)  # (own part)^-1 cross
+        schur = matrix.border - np.einsum("pwb,pwc->bc", matrix.cross, self.slope)
+        schur = (schur + schur.T) / 2
+        self._lower = cholesky.factor(cholesky.positive(schur) if turned else schur)
+        self.border = cholesky.inverse(self._lower)  # the border's part of the inverse
+
+    def solve(self, flat: FloatArray, tolerance: float = 1e-9) -> FloatArray:
+        """The solution for a vector or for the columns of a matrix."""
+        columns = flat.reshape(len(flat), -1)
+        border, own = self.shape.split(columns)
+        above = cholesky.solve(self._lower, border - np.einsum("pwb,pwm->bm", self.slope, own))
+        below = self.own.solve(own, None, tolerance) - self.slope @ above
+        return self.shape.join(above, below).reshape(flat.shape)
+
+    @cached_property
+    def blocks(self) -> FloatArray:
+        """The inverse's diagonal blocks, places x width x width."""
+        return self.own.blocks + self.through_border
+
+    @property
+    def cross(self) -> FloatArray:
+        """The inverse's part between own parameters and border, places x width x border."""
+        return np.asarray(-self.slope @ self.border)
+
+    @property
+    def through_border(self) -> FloatArray:
+        """What the border adds to the diagonal blocks of the own part's inverse."""
+        return np.asarray(np.matmul(self.slope @ self.border, self.slope.transpose(0, 2, 1)))
+
+    def diagonal(self, certain: bool = False) -> FloatArray:
+        """The inverse's diagonal; sums over many places are exact to a percent of a percent unless `certain`."""
+        own = np.einsum("pww->pw", self.own.blocks) if certain else self.own.diagonal
+        return self.shape.join(np.diag(self.border), own + np.einsum("pww->pw", self.through_border))
+
+    @property
+    def log_determinant(self) -> float | None:
+        """None where only the blocks are known."""
+        own = self.own.log_determinant
+        return None if own is None else own + 2.0 * float(np.log(np.diag(self._lower)).sum())
+
+    def inverse(self) -> FloatArray:
+        """The whole inverse: of small matrices only."""
+        n, whole = self.shape.border, np.empty((self.shape.size,) * 2)
+        slope = self.slope.reshape(-1, n)
+        whole[:n, :n] = self.border
+        whole[n:, :n] = -slope @ self.border
+        whole[:n, n:] = whole[n:, :n].T
+        whole[n:, n:] = self.own.whole() - whole[n:, :n] @ slope.T
+        return whole
+
+
+class _OwnPart(ABC):
+    """The own part: solved with, and its inverse's blocks."""
+
+    matrix: Arrow
+
+    @abstractmethod
+    def solve(self, right: FloatArray, start: FloatArray | None, tolerance: float) -> FloatArray:
+        """For places x width x columns."""
+
+    @property
+    @abstractmethod
+    def blocks(self) -> FloatArray:
+        """Diagonal blocks of the inverse."""
+
+    @property
+    @abstractmethod
+    def pairs(self) -> FloatArray:
+        """Blocks of the inverse at the pairs of places."""
+
+    @property
+    def diagonal(self) -> FloatArray:
+        """Of the inverse, places x width."""
+        return np.asarray(np.einsum("pww->pw", self.blocks))
+
+    @property
+    def quick_blocks(self) -> FloatArray:
+        """Diagonal blocks of the inverse, or what is near them and had at once."""
+        return self.blocks
+
+    def whole(self) -> FloatArray:
+        """The inverse as a plain matrix: of a small own part only."""
+        places, width = self.matrix.own.shape[:2]
+        unit = np.eye(places * width).reshape(places, width, places * width)
+        return self.solve(unit, None, 1e-9).reshape(places * width, places * width)
+
+    @property
+    @abstractmethod
+    def log_determinant(self) -> float | None: ...
+
+
+def _own_part(matrix: Arrow) -> _OwnPart:
+    if not len(matrix.pairs):
+        return Apart(matrix)
+    return Dense(matrix) if matrix.shape.places * matrix.shape.width <= DENSE else Coupled(matrix)
+
+
+class Apart(_OwnPart):
+    """No two places share a rider, or riders do not enter: every block for itself."""
+
+    def __init__(self, matrix: Arrow) -> None:
+        self.matrix = matrix
+        self._log_determinant = 2.0 * float(np.log(np.einsum("pww->pw", np.linalg.cholesky(matrix.own))).sum())
+        self._inverse: FloatArray = np.asarray(np.linalg.inv(matrix.own), dtype=np.float64)
+
+    def solve(self, right: FloatArray, start: FloatArray | None, tolerance: float) -> FloatArray:
+        return np.asarray(np.matmul(self._inverse, right))
+
+    @property
+    def blocks(self) -> FloatArray:
+        return self._inverse
+
+    @property
+    def pairs(self) -> FloatArray:
+        return np.zeros_like(self.matrix.pairs)
+
+    @property
+    def log_determinant(self) -> float | None:
+        return self._log_determinant
+
+
+class Dense(_OwnPart):
+    """The own part as one matrix."""
+
+    def __init__(self, matrix: Arrow) -> None:
+        self.matrix = matrix
+        self._lower = cholesky.factor(matrix.dense_own())
+
+    def solve(self, right: FloatArray, start: FloatArray | None, tolerance: float) -> FloatArray:
+        flat = right.reshape(-1, right.shape[2])
+        return cholesky.solve(self._lower, flat).reshape(right.shape) if flat.size else right
+
+    @cached_property
+    def _inverse(self) -> FloatArray:
+        places, width = self.matrix.own.shape[:2]
+        return cholesky.inverse(self._lower).reshape(places, width, places, width)
+
+    def whole(self) -> FloatArray:
+        size = self.matrix.shape.places * self.matrix.shape.width
+        return self._inverse.reshape(size, size)
+
+    @property
+    def blocks(self) -> FloatArray:
+        places = np.arange(len(self.matrix.own))
+        return self._inverse[places, :, places, :]
+
+    @property
+    def pairs(self) -> FloatArray:
+        return self._inverse[self.matrix.first, :, self.matrix.second, :]
+
+    @property
+    def log_determinant(self) -> float | None:
+        return 2.0 * float(np.log(np.diag(self._lower)).sum())
+
+
+class Coupled(_OwnPart):
+    """Thousands of places: conjugate gradients, and blocks of the inverse by elimination to second order.
+
+    With the blocks made unit matrices, the own part is I + E, and E is small but in one direction of each place, its
+    level: a rider who is better than thought lifts all places that they visit. That direction of every place, P, is
+    kept in one dense matrix; the others, Q, are eliminated to second order in E:
+
+        G = I + E_PP - E_PQ E_QP,      inverse_PP = G^-1,      inverse_QP = -E_QP G^-1,
+        inverse_QQ = I + E_QP G^-1 E_PQ + E_QQ E_QQ.
+    """
+
+    def __init__(self, matrix: Arrow) -> None:
+        self.matrix = matrix
+        self._half = np.linalg.inv(np.linalg.cholesky(matrix.own))  # raises where a block is not positive definite
+        self._inverse: FloatArray = np.matmul(self._half.transpose(0, 2, 1), self._half)
+
+    def solve(self, right: FloatArray, start: FloatArray | None, tolerance: float) -> FloatArray:
+        if not right.size:
+            return right
+        x = np.zeros_like(right) if start is None else start.copy()
+        left = right - self.matrix.own_times(x) if start is not None else right.copy()
+        scaled = np.matmul(self._inverse, left)
+        along = scaled.copy()
+        norm = np.einsum("pwm,pwm->m", left, scaled)
+        whole = np.einsum("pwm,pwm->m", right, np.matmul(self._inverse, right))
+        for _ in range(_MOST_ITERATIONS):
+            if not np.any(norm > tolerance**2 * whole):
+                break
+            image = self.matrix.own_times(along)
+            curvature = np.einsum("pwm,pwm->m", along, image)
+            if np.any(curvature < 0):
+                raise LinAlgError("the matrix is not positive definite")
+            length = np.divide(norm, curvature, out=np.zeros_like(norm), where=curvature > 0)
+            x += length * along
+            left -= length * image
+            scaled = np.matmul(self._inverse, left)
+            following = np.einsum("pwm,pwm->m", left, scaled)
+            along = scaled + np.divide(following, norm, out=np.zeros_like(norm), where=norm > 0) * along
+            norm = following
+        return x
+
+    @cached_property
+    def diagonal(self) -> FloatArray:
+        """By fixed random signs: unbiased, and the errors of thousands of places cancel in their sums."""
+        places, width = self.matrix.own.shape[:2]
+        signs = np.random.default_rng(_SEED).choice([-1.0, 1.0], (places, width, _PROBES))
+        plain = np.matmul(self._inverse, signs)
+        solved = self.solve(signs, plain, 1e-4)
+        return np.asarray(np.einsum("pww->pw", self._inverse) + np.mean(signs * (solved - plain), axis=2))
+
+    @property
+    def quick_blocks(self) -> FloatArray:
+        return self._inverse
+
+    @cached_property
+    def blocks(self) -> FloatArray:
+        matrix, half = self.matrix, self._half
+        places, width = matrix.own.shape[:2]
+        q = width - 1
+        coupling = _rotated(matrix, half)
+        strength = np.zeros_like(matrix.own)
+        _gram_of_pairs(coupling, matrix.first, matrix.second, strength)
+        # Eigenvectors in rising order: the last one of each place is P.
+        turned = np.matmul(np.linalg.eigh(strength)[1].transpose(0, 2, 1), half)
+        coupling = _rotated(matrix, turned)
+        start, neighbour, pair, swapped = _neighbours(matrix.first, matrix.second, places)
+        middle = np.eye(places)
+        middle[matrix.first, matrix.second] = coupling[:, q, q]
+        middle[matrix.second, matrix.first] = coupling[:, q, q]
+        _eliminate(start, neighbour, pair, swapped, coupling, middle)
+        middle = cholesky.inverse(cholesky.factor(middle))
+        unit = np.zeros_like(matrix.own)
+        _back(start, neighbour, pair, swapped, coupling, middle, unit)
+        unit[:, q, q] = np.diag(middle)
+        again = np.zeros_like(matrix.own)
+        _gram_of_pairs(coupling[:, :q, :q], matrix.first, matrix.second, again[:, :q, :q])
+        unit[:, :q, :q] += np.eye(q) + again[:, :q, :q]
+        return np.asarray(np.matmul(np.matmul(turned.transpose(0, 2, 1), unit), turned))
+
+    @cached_property
+    def pairs(self) -> FloatArray:
+        """To first order about the blocks."""
+        blocks = self.blocks
+        return np.asarray(
+            -np.matmul(np.matmul(blocks[self.matrix.first], self.matrix.pairs), blocks[self.matrix.second])
+        )
+
+    @property
+    def log_determinant(self) -> float | None:
+        return None
+
+
+def _rotated(matrix: Arrow, turn: FloatArray) -> FloatArray:
+    """Pairs' blocks in other coordinates of each place."""
+    return np.asarray(np.matmul(np.matmul(turn[matrix.first], matrix.pairs), turn[matrix.second].transpose(0, 2, 1)))
+
+
+def _neighbours(first: IntArray, second: IntArray, places: int) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+    """Of each place its neighbours: where they start, who they are, which pair, and whether the place is its second."""
+    place = np.concatenate([first, second])
+    order = np.argsort(place, kind="stable")
+    start = np.concatenate([[0], np.cumsum(np.bincount(place, minlength=places))])
+    pair = np.tile(np.arange(first.size), 2)
+    swapped = np.repeat([0, 1], first.size)
+    return start, np.concatenate([second, first])[order], pair[order], swapped[order]
+
+
+@compiled
+def _couple(pairs, first, second, x, y):
+    """y += the pairs' blocks times x, both ways; places x width x columns."""
+    for z in range(first.size):
+        s, t = first[z], second[z]
+        for k in range(pairs.shape[1]):
+            for j in range(pairs.shape[2]):
+                b = pairs[z, k, j]
+                for m in range(x.shape[2]):
+                    y[s, k, m] += b * x[t, j, m]
+                    y[t, j, m] += b * x[s, k, m]
+
+
+@compiled
+def _gram_of_pairs(pairs, first, second, total):
+    """Of each place the sum over its pairs of block times transposed block."""
+    for z in range(first.size):
+        s, t = first[z], second[z]
+        for k in range(pairs.shape[1]):
+            for j in range(pairs.shape[1]):
+                here, there = 0.0, 0.0
+                for m in range(pairs.shape[2]):
+                    here += pairs[z, k, m] * pairs[z, j, m]
+                    there += pairs[z, m, k] * pairs[z, m, j]
+                total[s, k, j] += here
+                total[t, k, j] += there
+
+
+@compiled
+def _rows_to_coarse(place, start, pair, swapped, coupling, rows):
+    """E_QP of one place: neighbours x the place's other directions."""
+    q = coupling.shape[1] - 1
+    for i in range(start[place + 1] - start[place]):
+        z = pair[start[place] + i]
+        for k in range(q):
+            rows[i, k] = coupling[z, q, k] if swapped[start[place] + i] else coupling[z, k, q]
+
+
+@compiled
+def _eliminate(start, neighbour, pair, swapped, coupling, middle):
+    """middle -= E_PQ E_QP, place by place of Q."""
+    q = coupling.shape[1] - 1
+    for place in range(start.size - 1):
+        count = start[place + 1] - start[place]
+        rows = np.empty((count, q))
+        _rows_to_coarse(place, start, pair, swapped, coupling, rows)
+        for i in range(count):
+            s = neighbour[start[place] + i]
+            for j in range(count):
+                x = 0.0
+                for k in range(q):
+                    x += rows[i, k] * rows[j, k]
+                middle[s, neighbour[start[place] + j]] -= x
+
+
+@compiled
+def _back(start, neighbour, pair, swapped, coupling, middle, unit):
+    """unit_QQ = E_QP G^-1 E_PQ and unit_QP = -E_QP G^-1, for each place."""
+    q = coupling.shape[1] - 1
+    for place in range(start.size - 1):
+        count = start[place + 1] - start[place]
+        rows = np.empty((count, q))
+        _rows_to_coarse(place, start, pair, swapped, coupling, rows)
+        image = np.empty(q)
+        for i in range(count):
+            s = neighbour[start[place] + i]
+            image[:] = 0.0
+            for j in range(count):
+                g = middle[s, neighbour[start[place] + j]]
+                for k in range(q):
+                    image[k] += g * rows[j, k]
+            for k in range(q):
+                for m in range(q):
+                    unit[place, k, m] += rows[i, k] * image[m]
+                x = rows[i, k] * middle[s, place]
+                unit[place, k, q] -= x
+                unit[place, q, k] -= x
