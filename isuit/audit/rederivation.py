@@ -27,6 +27,7 @@ from isuit.audit.results import QUANTUM, TOLERANCE, largest_difference, number_d
 from isuit.audit.verification import Expected, Verification
 from isuit.domain import WORDS, Estimate, FitConfig, FloatArray
 from isuit.errors import InputError
+from isuit.record import as_json
 from isuit.store.fits import StoredFit, curve_rows, skill_table
 
 Verdict = Literal["identical", "equivalent", "erased", "diverged"]
@@ -161,8 +162,8 @@ def _record_differences(record: StoredFit, estimate: Estimate) -> dict[str, floa
         "log-likelihood": (record.log_likelihood, estimate.log_likelihood),
         "gates": ((record.json("identification"), record.json("promotion")), gates),
         "held-out scores": (record.json("held_out"), asdict(estimate.held_out) if estimate.held_out else None),
-        "parameters": (record.json("parameters"), estimate.parameters),
-        "diagnostics": (_told(record.json("diagnostics")), _told(estimate.diagnostics)),
+        "parameters": (record.json("parameters"), as_json(estimate.parameters)),
+        "diagnostics": (_told(record.json("diagnostics")), _told(as_json(estimate.diagnostics))),
     }
     return {part: number_difference(before, after) for part, (before, after) in pairs.items()}
 
