@@ -166,7 +166,7 @@ class PromotionReport:
 
 
 @dataclass(frozen=True)
-class HeldOutScores:
+class HeldOut:
     """Scores on outcomes that the fit did not see, and their rider-clustered standard error."""
 
     brier_skill: float  # over the single curve of this library
@@ -227,7 +227,7 @@ class Estimate:
     log_likelihood: float
     identification: GateReport
     promotion: PromotionReport | None  # None when identification already failed
-    held_out: HeldOutScores | None
+    held_out: HeldOut | None
     curves: tuple[DifficultyCurve, ...]
     skills: Skills | None
     parameters: Parameters  # spline and covariance, enough to score exactly

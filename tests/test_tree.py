@@ -9,9 +9,15 @@ import pytest
 ROOT = Path(__file__).parent.parent
 TESTS = ROOT / "tests"
 # Folders of tests that are about no package of their own.
-OTHERS = {"browser", "docs", "golden", "independent", "tools"}
+OTHERS = {"browser", "docs", "fuzz", "golden", "independent", "tools"}
 # Packages whose tests stand elsewhere, and where.
-ELSEWHERE = {"pages": "browser", "experiment": "cli/test_demo.py"}
+ELSEWHERE = {
+    "pages": "browser",
+    "experiment": "cli/test_demo.py",
+    "schemas": "published/test_schemas.py",
+    "record": "estimator/diagnostics/test_record.py",
+    "documents": "fuzz",
+}
 
 
 def packages() -> dict[str, Path]:

@@ -27,7 +27,7 @@ from isuit.audit.results import QUANTUM, TOLERANCE, largest_difference, number_d
 from isuit.audit.verification import Expected, Verification
 from isuit.domain import WORDS, Estimate, FitConfig, FloatArray
 from isuit.errors import InputError
-from isuit.record.values import as_json
+from isuit.record import as_json
 from isuit.store.fits import StoredFit, curve_rows, skill_table
 
 Verdict = Literal["identical", "equivalent", "erased", "diverged"]

@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isuit.domain import (
+    NO_SITE,
     DifficultyCurve,
     Estimate,
     FitConfig,
     FloatArray,
-    HeldOutScores,
+    HeldOut,
     Observations,
     PromotionReport,
     Skills,
@@ -39,7 +40,7 @@ from .validity import validate
 
 ESTIMATOR_VERSION = "3"  # changes whenever the same cohort and configuration can give other numbers
 
-GRID_POINTS = 101  # metrics at which a curve is told
+GRID_POINTS = 101  # metrics at which a curve is evaluated
 USABLE_OUTCOMES, USABLE_BINS = 5, 3
 USABLE_SD = 0.8  # a posterior sd above this says little more than that the rider is one of the population
 
@@ -70,7 +71,7 @@ def fit(data: Observations, config: FitConfig | None = None, progress: Progress 
 class _Predicted:
     """Scores of outcomes that were kept back, for the record and for the diagnostics."""
 
-    held_out: HeldOutScores | None = None
+    held_out: HeldOut | None = None
     scores: Scores | None = None
     calibration: tuple[CalibrationGroup, ...] = ()
 
@@ -245,10 +246,10 @@ def _latent_estimate(found: _Found, latent: LatentFit, scored: ScoresOfAll) -> E
 
 
 def _places(data: Observations, space: CurveSpace) -> list[tuple[int, str | None]]:
-    """Code and name of every curve to tell: the shared one first."""
+    """Code and name of every curve to evaluate: the shared one first."""
     if not space.sites:
-        return [(-1, None), *((-1, name) for name in data.sites)]
-    return [(-1, None), *enumerate(data.sites)]
+        return [(NO_SITE, None), *((NO_SITE, name) for name in data.sites)]
+    return [(NO_SITE, None), *enumerate(data.sites)]
 
 
 def _at(space: CurveSpace, metric: FloatArray, code: int, a: float) -> Design:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import chdtrc  # chi-square's tail; scipy.stats would take a second to import
 
-from isuit.domain import FitConfig, GateReport, HeldOutScores, PromotionReport
+from isuit.domain import FitConfig, GateReport, HeldOut, PromotionReport
 
 from .likelihood.latent import LatentFit, fit_latent, penalised_log_likelihood
 from .likelihood.prepared import Prepared
@@ -76,7 +76,7 @@ def skill_test(prepared: Prepared, latent: LatentFit) -> tuple[float, float]:
     return ratio, p_value
 
 
-def also_predicts(promotion: PromotionReport, held_out: HeldOutScores | None) -> PromotionReport:
+def also_predicts(promotion: PromotionReport, held_out: HeldOut | None) -> PromotionReport:
     """The report with the verdict of held-out outcomes added, where any were scored."""
     if held_out is None or not held_out.brier_skill < -held_out.brier_skill_se:
         return promotion

@@ -26,7 +26,10 @@ def band_metric(spline: Spline) -> FloatArray:
 
 
 def single_parameters(space: CurveSpace, sites: tuple[str, ...], single: SingleCurve) -> SingleCurveParameters:
-    """What scoring needs of a single curve; its standard errors take outcomes as independent."""
+    """What `score` needs to know of a single curve.
+
+    The standard errors take outcomes as independent of one another, because a single curve knows no riders.
+    """
     metric = band_metric(space.spline)
     bands = {}
     for code, name in _curves(space, sites):

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from isuit.domain import GateReport, HeldOutScores, PromotionReport
+from isuit.domain import GateReport, HeldOut, PromotionReport
 from isuit.published.base import FIT, HASH, HEAD, Published
 from isuit.record import Diagnostics
 
@@ -48,7 +48,7 @@ class FitRecord(Published):
     configuration: dict[str, Any]
     identification: GateReport
     promotion: PromotionReport | None
-    held_out: HeldOutScores | None
+    held_out: HeldOut | None
     skills: int = Field(description="Number of riders with a skill when the fit was recorded.")
     commitment: str | None = Field(description="Root over the salted leaves of the skills.")
     result_digest: str
@@ -85,7 +85,7 @@ class FitSummary(Published):
     discrimination_interval: tuple[float, float] | None = Field(
         description="The 95 % interval of the discrimination, on its logarithm."
     )
-    held_out: HeldOutScores | None
+    held_out: HeldOut | None
     outcomes: int
     riders: int
     sites: int

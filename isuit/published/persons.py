@@ -35,7 +35,7 @@ class EmptiedFit(Recorded):
 
 
 class SameName(Recorded):
-    """A site, activity or dimension that happens to be called like an erased rider; it stays."""
+    """A site, activity or dimension, or a word of the program, that is spelled like an erased rider; it stays."""
 
     place: str
     count: int

@@ -11,7 +11,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from isuit.domain import GateReport, HeldOutScores, PromotionReport
+from isuit.domain import GateReport, HeldOut, PromotionReport
 from isuit.errors import StoreError
 from isuit.record import Diagnostics, Parameters
 
@@ -37,8 +37,8 @@ def promotion(text: str | None) -> PromotionReport | None:
     return None if text is None else _of(PromotionReport, text)
 
 
-def held_out(text: str | None) -> HeldOutScores | None:
-    return None if text is None else _of(HeldOutScores, text)
+def held_out(text: str | None) -> HeldOut | None:
+    return None if text is None else _of(HeldOut, text)
 
 
 def _of(kind: type[_Value], text: str) -> _Value:

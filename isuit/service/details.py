@@ -40,7 +40,7 @@ def published(record: StoredFit) -> FitRecord:
 
 
 def releasable(connection: duckdb.DuckDBPyConnection, record: StoredFit, cohort: StoredCohort) -> Releasable:
-    """Whether the fit's cohort can enter a public release (DESIGN section 6), and which option is missing if not."""
+    """Whether the cohort can enter a public release, and what is missing if not (docs/contract.md, section 8)."""
     missing = []
     if record.kind != "latent":
         missing.append("a latent fit: a single curve is never released")

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +19,17 @@ import pyarrow.csv as pcsv
 import pyarrow.parquet as pq
 import pytest
 
-from isuit import canonical
+from isuit import canonical, estimator
 from isuit.audit.digests import rows_digest
 from isuit.audit.log import GENESIS, event_head, read_log
 from isuit.audit.results import QUANTUM, TOLERANCE, quantised, result_digest
+from isuit.audit.results import fit_id as name_of_fit
 from isuit.domain import FitConfig
 from isuit.errors import InputError
 from isuit.ingest import read_cohort
 from isuit.service import checks, history
 from isuit.service.fitting import fit
-from isuit.service.recording import canonical_json
+from isuit.service.recording import canonical_json, record_fit
 from isuit.service.stores import open_store
 from isuit.store.fits import atlas_rows, get_fit
 from isuit.store.query import rows
@@ -129,13 +131,19 @@ def test_a_changed_result_diverges(store_copy: Path) -> None:
 
 @pytest.mark.parametrize(("change", "verdict"), [(5e-5, "equivalent"), (2e-4, "diverged")])
 def test_a_ten_thousandth_of_a_skill_sd_is_what_machines_may_differ_by(
-    store_copy: Path, change: float, verdict: str
+    tmp_path: Path, cohort_table: Callable[..., pa.Table], change: float, verdict: str
 ) -> None:
-    """Here the record differs from the refit as if another machine had made it."""
-    fit_id = history.fits(store_copy)[1].fit_id
-    changed(store_copy, f"UPDATE atlas.difficulty SET difficulty = difficulty + {change} WHERE fit_id = '{fit_id}'")
-    relogged(store_copy, fit_id)  # that machine would have logged what it found
-    assert checks.rederive(store_copy, fit_id).verdict == verdict
+    """Recorded and logged as a machine would that computes every difficulty a little higher than this one."""
+    config = FitConfig()
+    with read_cohort(cohort_table(2)) as cohort, open_store(tmp_path / "store", write=True, create=True) as store:
+        estimate = estimator.fit(cohort.observations(), config)
+        assert all(curve.difficulty is not None for curve in estimate.curves)
+        curves = tuple(replace(curve, difficulty=curve.difficulty + change) for curve in estimate.curves)
+        fit_id = name_of_fit(cohort.cohort_hash, config.as_json(), estimator.ESTIMATOR_VERSION)
+        record_fit(store, fit_id, cohort, config, replace(estimate, curves=curves), {})
+    report = checks.rederive(tmp_path / "store", fit_id)
+    assert report.verdict == verdict
+    assert report.largest_difference == pytest.approx(change, rel=1e-6)
 
 
 def test_a_changed_skill_diverges(store_copy: Path) -> None:

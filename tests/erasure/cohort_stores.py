@@ -13,7 +13,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from isuit.domain import DifficultyCurve, Estimate, FitConfig, GateReport, HeldOutScores, PromotionReport, Skills
+from isuit.domain import DifficultyCurve, Estimate, FitConfig, GateReport, HeldOut, PromotionReport, Skills
 from isuit.ingest import read_cohort
 from isuit.record import Diagnostics
 from isuit.record.parameters import LatentParameters, Population
@@ -57,7 +57,7 @@ def some_estimate(riders: Sequence[str]) -> Estimate:
         log_likelihood=-100.0,
         identification=GateReport(True, "core", (), 1.0, count, count, 8),
         promotion=PromotionReport(True, 50.0, 1e-9, ()),
-        held_out=HeldOutScores(0.2, 0.02, 0.15, 0.2, 100, "rider"),
+        held_out=HeldOut(0.2, 0.02, 0.15, 0.2, 100, "rider"),
         curves=tuple(curves),
         skills=Skills(
             tuple(riders),

@@ -72,17 +72,34 @@ def test_a_label_of_the_same_name_is_counted(
 
 
 @pytest.mark.parametrize(
+    ("statement", "place"),
+    [
+        (f"UPDATE ledger.fits SET kind = '{NAME}' WHERE dimension = 'wind'", "ledger.fits.kind"),
+        (
+            f"""UPDATE ledger.fits SET diagnostics = '{{"kind": "{NAME}"}}' WHERE dimension = 'wind'""",
+            "ledger.fits.diagnostics:kind",
+        ),
+        (
+            f"""UPDATE ledger.log SET payload = '{{"release": "{NAME}"}}' WHERE sequence = 3""",
+            "ledger.log.payload:release",
+        ),
+    ],
+)
+def test_and_so_is_a_word_of_the_program(connection: duckdb.DuckDBPyConnection, statement: str, place: str) -> None:
+    found = found_after(connection, statement)
+    assert found.same_names == {place: 1}
+    assert found.blocking == []
+
+
+@pytest.mark.parametrize(
     "statement",
     [
         "UPDATE ledger.fits SET kind = kind",  # the rider's own rows
-        f"UPDATE ledger.fits SET kind = '{NAME}'",
-        f"""UPDATE ledger.fits SET diagnostics = '{{"kind": "{NAME}"}}'""",
-        f"""UPDATE ledger.log SET payload = '{{"release": "{NAME}"}}'""",
         f"""UPDATE ledger.release_rows SET line = '{{"note": "{NAME}"}}'""",
         f"""UPDATE ledger.fits SET diagnostics = '{{"note": "{NAME}-and-more", "{NAME}": 1}}'""",
     ],
 )
-def test_words_of_the_program_parts_of_values_and_keys_are_passed_over(
+def test_own_rows_published_rows_parts_of_values_and_keys_are_passed_over(
     connection: duckdb.DuckDBPyConnection, statement: str
 ) -> None:
     found = found_after(connection, statement)

@@ -30,17 +30,6 @@ def test_a_file_written_once_passes(rewriting: duckdb.DuckDBPyConnection) -> Non
     _inspect(rewriting)
 
 
-def test_a_block_out_of_use_may_hold_old_rows(rewriting: duckdb.DuckDBPyConnection) -> None:
-    """A table after the dropped one keeps DuckDB from cutting its blocks off the end of the file."""
-    rewriting.execute("CREATE TABLE new.later AS SELECT 'rider-' || range AS rider FROM range(200000)")
-    rewriting.execute("CHECKPOINT new")
-    rewriting.execute("DROP TABLE new.person")
-    rewriting.execute("CREATE TABLE new.person (rider VARCHAR)")
-    rewriting.execute("CHECKPOINT new")
-    with pytest.raises(StoreError, match="free blocks"):
-        _inspect(rewriting)
-
-
 def test_a_deleted_row_still_stands_in_its_segment(rewriting: duckdb.DuckDBPyConnection) -> None:
     rewriting.execute("DELETE FROM new.person WHERE rider = 'rider-7'")
     rewriting.execute("CHECKPOINT new")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from isuit.domain import FitConfig, GateReport, HeldOutScores, Observations, PromotionReport
+from isuit.domain import FitConfig, GateReport, HeldOut, Observations, PromotionReport
 from isuit.estimator import fit
 from isuit.estimator.likelihood.latent import penalised_log_likelihood
 from isuit.estimator.likelihood.prepared import Prepared
@@ -106,7 +106,7 @@ def test_the_null_has_the_smoothing_it_is_given(reference: Observations) -> None
 def test_held_out_outcomes_can_only_take_a_promotion_away() -> None:
     good = PromotionReport(True, 50.0, 1e-10, ())
     refused = PromotionReport(False, 0.1, 0.4, ("no skill",))
-    better, worse = (HeldOutScores(skill, 0.02, 0.2, 0.2, 100, "rider") for skill in (-0.019, -0.021))
+    better, worse = (HeldOut(skill, 0.02, 0.2, 0.2, 100, "rider") for skill in (-0.019, -0.021))
     assert also_predicts(good, None) == also_predicts(good, better) == good
     assert also_predicts(refused, better) == refused
     told = also_predicts(good, worse)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from test_screening import placed
 
+from isuit.published import ReleaseRow
 from isuit.release.carrying import Fingerprints, Released, changed_riders, decide, fingerprints
-from isuit.release.format import ReleaseRow
 from isuit.release.policy import Policy
 from isuit.store.releases import BinRecord
 

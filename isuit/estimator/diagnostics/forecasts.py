@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, stdtrit  # of the normal and of Student's distribution
 
-from isuit.domain import FloatArray, HeldOutScores, IntArray, Observations, Split
+from isuit.domain import FloatArray, HeldOut, IntArray, Observations, Split
 from isuit.record.diagnostics import (
     BrierParts,
     CalibrationGroup,
@@ -94,7 +94,7 @@ def _figures(sums: FloatArray) -> FloatArray:
     return np.stack([brier, brier_single, skill, log, log_single, log_single - log], axis=-1)
 
 
-def held_out(forecasts: Forecasts, split: Split) -> HeldOutScores:
+def held_out(forecasts: Forecasts, split: Split) -> HeldOut:
     """Brier scores, and the Brier skill over the single curve with a rider-clustered standard error."""
     losses = _Losses.of(forecasts)
     brier, brier_single, skill = (float(value) for value in _figures(losses.sums())[:3])
@@ -103,7 +103,7 @@ def held_out(forecasts: Forecasts, split: Split) -> HeldOutScores:
     influence = by_rider[:, 1] - (1.0 - skill) * by_rider[:, 2]
     correction = len(by_rider) / max(1, len(by_rider) - 1)
     se = float(np.sqrt(correction * np.sum(influence**2)) / max(float(by_rider[:, 2].sum()), np.finfo(float).tiny))
-    return HeldOutScores(
+    return HeldOut(
         brier_skill=skill,
         brier_skill_se=se,
         brier=brier,

@@ -101,7 +101,7 @@ def _new_sites(data: Observations, refit: Refitter) -> Scores:
         raise _Untold("no rider at the sites kept back was seen elsewhere")
     fitted = _fitted(data, kept_back, refit, "new sites")
     test, rider = data.rows(scored), (np.cumsum(known) - 1)[data.rider[scored]]
-    shared = np.full(len(test), -1)
+    shared = np.full(len(test), NO_SITE)
     predicted = forecasts.Forecasts.of(
         test, fitted.latent.predict(rider, test.metric, shared), fitted.of_single(test, shared)
     )

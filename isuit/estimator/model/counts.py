@@ -33,7 +33,7 @@ class Counts:
     trials: csr_matrix  # riders x items
     successes: csr_matrix
     item_metric: FloatArray
-    item_site: IntArray  # -1: no site
+    item_site: IntArray  # or `NO_SITE`
 
     @property
     def riders(self) -> int:
