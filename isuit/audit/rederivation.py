@@ -223,5 +223,6 @@ def _skill_difference(skills: pa.Table, estimate: Estimate, *, erased: bool) -> 
     right = again.filter(pc.is_in(again.column("rider"), left.column("rider"))).sort_by("rider")
     if left.num_rows != right.num_rows or (not erased and left.num_rows < skills.num_rows):
         return math.inf, right.num_rows
-    columns = ("skill_mean", "skill_sd", "n_outcomes", "n_bins", "usable")
-    return largest_difference(left, right, columns), left.num_rows
+    # With rows gone the bins lie elsewhere: how many a rider was seen in says nothing about how far the skill moved.
+    counted = () if erased else ("n_outcomes", "n_bins", "usable")
+    return largest_difference(left, right, ("skill_mean", "skill_sd", *counted)), left.num_rows

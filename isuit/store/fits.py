@@ -47,7 +47,11 @@ class StoredFit:
     def json(self, column: str) -> Any:
         """A JSON column's value; None where the column is null."""
         text = getattr(self, column)
-        return None if text is None else from_json(text, f"the column {column} of a fit")
+        what = f"the column {column} of this fit's record"
+        try:
+            return None if text is None else from_json(text, what)
+        except ValueError:
+            raise InputError(f"{what} is no JSON, so it was changed; `isuit verify` lists what was") from None
 
 
 def insert_fit(connection: duckdb.DuckDBPyConnection, record: StoredFit) -> None:

@@ -98,6 +98,19 @@ def test_other_commands_refuse_a_log_without_a_head(isuit: Callable[..., Answer]
     assert "secret" not in answer.err
 
 
+@pytest.mark.parametrize("column", ["configuration", "identification", "held_out", "parameters", "diagnostics"])
+def test_a_record_that_is_no_json_is_one_sentence(isuit: Callable[..., Answer], store_copy: Path, column: str) -> None:
+    edited(store_copy, f"UPDATE ledger.fits SET {column} = 'secret'")
+    with duckdb.connect(str(store_copy / "store.duckdb"), read_only=True) as connection:
+        fit_id = connection.execute("SELECT fit_id FROM ledger.fits ORDER BY recorded_at").fetchall()[1][0]
+    for command in ("rederive", "show"):
+        answer = isuit(command, fit_id, "--store", store_copy)
+        if command == "rederive" or column not in ("parameters", "held_out"):
+            assert (answer.code, answer.err.count("\n")) == (2, 1), answer.err
+            assert "isuit verify" in answer.err
+        assert "secret" not in answer.err
+
+
 def test_flipped_bytes_are_noticed(isuit: Callable[..., Answer], full_store: Path, tmp_path: Path) -> None:
     """A hex editor: DuckDB's checksums or ours object, and never with a traceback."""
     chance = random.Random(8)

@@ -22,7 +22,6 @@ import pyarrow as pa
 import pyarrow.csv as pcsv
 import pyarrow.parquet as pq
 import yaml
-from isuit.service.tables import read_table
 from mutations import damaged, other_json
 
 from isuit import estimator
@@ -32,12 +31,13 @@ from isuit.domain import Estimate, FitConfig
 from isuit.errors import IsuitError
 from isuit.ingest import read_cohort
 from isuit.ingest.canonical_file import read_canonical
+from isuit.published import MetricDescription, ReleaseMetadata, ReleaseRow
 from isuit.release import files as release_files
-from isuit.release.format import MetricDescription, ReleaseMetadata, ReleaseRow
-from isuit.release.format import rows_digest as release_digest
+from isuit.release.format import lines_digest
 from isuit.release.policy import Policy
 from isuit.service import checks, inputs, riders
 from isuit.service.fitting import fit
+from isuit.tables import read_table
 
 CANARY = "mallory-4711"  # an ID that is in every good file that holds IDs, and must be in no sentence
 ANCHOR = [[3.0, 0.1], [18.0, 0.9], [35.0, 0.1]]
@@ -148,7 +148,7 @@ def release() -> tuple[list[str], str]:
     ]  # fmt: skip
     lines = [row.line() for row in rows]
     metadata = ReleaseMetadata(
-        release="2026-01-01", rows=8, cells=2, digest=release_digest(lines), observed_before="2025-10-01",
+        release="2026-01-01", rows=8, cells=2, digest=lines_digest(lines), observed_before="2025-10-01",
         policy=Policy().model_dump(), weaker_than_default=[], citation="c", estimator_version="e", tool_version="0.1",
         metrics=[MetricDescription(activity="kite", dimension="wind", lower=0, upper=9, bins=9, width=1, units=None,
                                    standard_name="wind_speed")],
@@ -172,7 +172,7 @@ def sealed(files: dict[str, bytes]) -> dict[str, bytes]:
     files = dict(files)
     try:
         values = json.loads(files["fit.json"])
-        record = bundle.FitRecord(**(values | {"recorded_at": bundle._time(values["recorded_at"])}))
+        record = bundle.StoredFit(**(values | {"recorded_at": bundle._time(values["recorded_at"])}))
         connection = bundle.duckdb.connect()
         bundle.tables(connection)
         bundle.insert_fit(connection, record)
