@@ -19,8 +19,8 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 def compiled(function: _F) -> _F:
     """The function as machine code; it runs without the interpreter's lock, so threads run it side by side."""
-    # No fast arithmetic: sums in another order than written would depend on how the compiler came to the code (measured:
-    # other last digits in the process that compiles than in those that load what it kept).
+    # No fast arithmetic: sums in another order than written would depend on how the compiler came to the code.
+    # Measured: other last digits in the process that compiles than in those that load what it kept.
     options: dict[str, Any] = {
         "nogil": True,
         "error_model": "numpy",
