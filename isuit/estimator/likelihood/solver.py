@@ -35,6 +35,8 @@ _CONTRACTION = 0.3  # a step must shrink the gradient by this, or the informatio
 _LONG_STEP = 3.0  # standard errors; longer steps are checked against the likelihood
 _CLOSE = 0.1  # standard errors from the maximum at which the information of some riders gives way to that of all
 _NEAR = 0.01  # standard errors, times the root of riders, within which the information changes by less than a percent
+_MOST_HALVINGS = 12  # of a step
+_ROUNDING = 1e-9  # relative, of a sum over outcomes
 _ROUGHLY = 1e-6  # relative: steps need no more, since the next pass corrects them
 _FEW_RIDERS = 400  # from here on, a fit of every eighth rider gives the start
 _THINNING = 8
@@ -195,15 +197,23 @@ class _Climb:
         self._factor: Factor | None = None
         self._learnt: list[tuple[FloatArray, FloatArray]] = []  # steps, and how the gradient changed over them
         self._before: tuple[FloatArray, FloatArray] | None = None
+        self._left: tuple[FloatArray, float] | None = None  # where the last step began, and how high that was
         self._moved, self._norm_before, self._highest = 0.0, np.inf, 1.0
         self._choices, self._held, self._same = 0, False, False
         self._change = np.zeros_like(start.rho)  # of the log precisions, the last time
         self.norm = np.inf
 
     def look(self) -> None:
-        """A pass over the counts, with the information where none is at hand."""
+        """A pass over the counts, with the information where none is at hand; half the way back where it fell."""
         anew = self._information is None
-        self._at, self._curve = evaluate(self._problem, self.phi, self._windows, anew)
+        for _ in range(_MOST_HALVINGS):
+            self._at, self._curve = evaluate(self._problem, self.phi, self._windows, anew)
+            if not self._fell():
+                break
+            assert self._left is not None
+            self._length /= 2
+            self.phi, anew = self._after(self._left[0], self._length), True
+        self._left = None
         self._windows = self._at.posterior.windows
         if anew:
             self._own, self._moved = self._at, 0.0
@@ -211,6 +221,14 @@ class _Climb:
             self._factor, self._learnt, self._before, self._norm_before = None, [], None, np.inf
         elif self._held and self._before is not None:
             self._learn(*self._before)
+
+    def _fell(self) -> bool:
+        """Whether the last step lowered the penalised likelihood by more than rounding does."""
+        if self._left is None:
+            return False
+        before, height = self._left
+        there = penalised(self._problem, self.phi, self.rho, self._at.log_likelihood)
+        return not there >= height - _ROUNDING * (1.0 + abs(height)) and not np.array_equal(before, self.phi)
 
     def choose_smoothing(self) -> None:
         """New precisions by marginal likelihood, until they stand."""
@@ -279,16 +297,17 @@ class _Climb:
         self._moved += self.norm
         self._before = self.phi, self._gradient
         here = self.phi
+        self._left = here, penalised(self._problem, here, self.rho, self._at.log_likelihood)
         length = newton.share_that_keeps_skill(float(here[0]), float(self._move[0]))
         self.phi = self._after(here, length)
         if self.norm > _LONG_STEP:
-            before = penalised(self._problem, here, self.rho, self._at.log_likelihood)
-            for _ in range(12):
+            for _ in range(_MOST_HALVINGS):
                 there = evaluate(self._problem, self.phi, self._windows, False)[0].log_likelihood
-                if penalised(self._problem, self.phi, self.rho, there) >= before:
+                if penalised(self._problem, self.phi, self.rho, there) >= self._left[1]:
                     break
                 length /= 2
                 self.phi = self._after(here, length)
+        self._length = length
         late = self._certainty and self._own is None and self.norm < _CLOSE
         # The population's part of the information goes with the discrimination.
         turned = self._problem.regression(here).any() and abs(self.phi[0] / here[0] - 1) > 0.1
@@ -363,7 +382,11 @@ class _Climb:
         """Remember how the penalised gradient changed over the last step (BFGS with limited memory)."""
         weight = precisions(self.rho, self._problem.groups)
         step, change = self.phi - phi, gradient - (self._at.gradient - weight * self.phi)
-        if float(step @ change) > 0:
+        assert self._information is not None
+        along = float(step @ change)
+        expected = float(step @ (self._information.times(step) + weight * step))
+        # Far from what the information says, a change is not curvature but rounding.
+        if 0.1 * expected < along < 10.0 * expected:
             self._learnt.append((step, change))
 
     def _solved(self, gradient: FloatArray) -> FloatArray:
