@@ -170,6 +170,8 @@ def _curve(parameters: Parameters, metric: FloatArray, site: IntArray) -> FloatA
 
 def _interpolate(spline: Spline, bands: list[tuple[float, ...]], at: FloatArray, band: IntArray) -> FloatArray:
     """What the band of each row has at its metric, by a cubic spline through the band's points."""
+    if not bands:
+        return np.zeros(0)
     points, values = band_metric(spline), np.array(bands).T
     if points.size == 1:
         return np.asarray(values[0, band])

@@ -227,7 +227,7 @@ def _skills(conditions: pa.Table, otherwise: str | float | None) -> FloatArray:
     try:
         # A level is read once, however many rows have it.
         levels = column.combine_chunks().dictionary_encode()
-        of_level = [_skill_or_nan(level) for level in levels.dictionary.to_pylist()]
+        of_level = [math.nan if level is None else _skill_or_nan(level) for level in levels.dictionary.to_pylist()]
     except (pa.ArrowException, TypeError):
         raise InputError("the conditions' column skill holds something that is no skill") from None
     skills: FloatArray = np.array([*of_level, default])[np.asarray(pc.fill_null(levels.indices, len(of_level)))]
