@@ -58,8 +58,8 @@ def print_ranking(fit_id: str, curves: Sequence[CurvePoint]) -> None:
         return
     ranked = sorted(_best_conditions(curves), reverse=True)
     latent = any(point.difficulty is not None for point in curves)
-    what = "difficulty at its easiest condition, in skill sd" if latent else "suitability at its best condition"
-    print(f"{len(names)} sites, from the hardest to the easiest; of each its {what}, and the condition:")
+    what = "difficulty (skill sd) at its easiest condition" if latent else "suitability at its best condition"
+    print(f"{len(names)} sites, from the hardest to the easiest; each with its {what}:")
     between = len(ranked) - 2 * AT_EACH_END
     for best in ranked if between <= 0 else ranked[:AT_EACH_END]:
         _print_best(best)

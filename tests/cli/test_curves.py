@@ -73,7 +73,7 @@ def test_many_sites_are_ranked(isuit: Callable[..., Answer], fitted: Callable[..
     order = sorted(MANY, key=lambda site: -easiest[site]["difficulty"])
     for text in (said, shown.out):
         assert "14 sites, from the hardest to the easiest" in text
-        assert "difficulty at its easiest condition" in text
+        assert "difficulty (skill sd) at its easiest condition" in text
         assert "... 4 sites between ..." in text
         assert f"isuit show {fit_id[:21]} --site NAME" in text
         ranked = RANKED.findall(text)
