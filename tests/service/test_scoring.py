@@ -161,3 +161,21 @@ def test_the_first_row_that_cannot_be_scored_is_named_and_not_quoted(store: Path
             score_table(store, fits["plain"], table, "expert")
     single = pa.table({"metric": [12.0]})
     assert score_table(store, fits["single"], single)["suitability"][0].is_valid
+
+
+def test_a_site_that_cannot_be_compared_has_no_score(tmp_path: Path, cohort_table: Callable[..., pa.Table]) -> None:
+    linked = cohort_table(41, riders=60, outcomes=30, sites=("north", "south"))
+    alone = cohort_table(43, riders=4, outcomes=30, sites=("alone",), tag="other")
+    fit_id = fit(tmp_path / "store", pa.concat_tables([linked, alone]), FitConfig()).fit_id
+    table = pa.table({"metric": [12.0] * 3, "site": ["south", None, "alone"]})
+    with pytest.raises(InputError, match="row 3 of the conditions: No rider links this site"):
+        score_table(tmp_path / "store", fit_id, table, "expert")
+    with pytest.raises(InputError, match=r"^No rider links this site"):
+        score(tmp_path / "store", fit_id, 12.0, "expert", "alone")
+    assert score_table(tmp_path / "store", fit_id, table.slice(0, 2), "expert").num_rows == 2
+
+
+def test_an_only_site_is_scored_by_the_shared_curve(tmp_path: Path, cohort_table: Callable[..., pa.Table]) -> None:
+    fit_id = fit(tmp_path / "store", cohort_table(41, riders=40, outcomes=25, sites=("north",)), FitConfig()).fit_id
+    scored = score_table(tmp_path / "store", fit_id, pa.table({"metric": [12.0] * 2, "site": ["north", None]}), 0.5)
+    assert len(set(scored["suitability"].to_pylist())) == 1
