@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from isuit.documents import require_regular
+from isuit.documents import UnsafeDocument, require_regular
 from isuit.errors import InputError
 from isuit.files import whole
 
@@ -32,6 +32,7 @@ ENDINGS: dict[str, Format] = {
     ".feather": "feather",
 }
 SEPARATORS: dict[Format, str] = {"csv": ",", "tsv": "\t"}
+LARGEST, MOST_ROWS = 256 << 20, 10_000_000  # bytes and rows of a table that is read whole
 
 
 def format_of(path: Path) -> Format | None:
@@ -57,13 +58,14 @@ def read_table(path: Path, text_columns: Iterable[str] = ()) -> pa.Table:
     """
     import pyarrow as pa
     import pyarrow.csv as pcsv
-    import pyarrow.parquet as pq
 
-    require_regular(path, path.name)
+    from isuit.documents.tables import read_parquet
+
+    require_regular(path, path.name, LARGEST)
     try:
         kind = format_in(path, _start(path))
         if kind == "parquet":
-            return _validated(pq.ParquetFile(path).read())
+            return _validated(read_parquet(path, path.name, MOST_ROWS)[0])
         if kind == "arrow":
             with pa.memory_map(str(path)) as data:
                 return _validated(_arrow_reader(data).read_all())
@@ -71,15 +73,21 @@ def read_table(path: Path, text_columns: Iterable[str] = ()) -> pa.Table:
             strings_can_be_null=True, null_values=[""], column_types=dict.fromkeys(text_columns, pa.string())
         )
         parse = pcsv.ParseOptions(delimiter=SEPARATORS[kind or "csv"])
-        with pa.input_stream(str(path), compression=_compression(path)) as text:
-            return pcsv.read_csv(text, parse_options=parse, convert_options=convert)
+        with pa.input_stream(str(path), compression=_compression(path)) as stream:
+            text = stream.read(LARGEST + 1)  # of a compressed file, far more than its size
+        if len(text) > LARGEST:
+            raise UnsafeDocument(f"{path.name} holds more than {LARGEST >> 20} MiB of text; divide it")
+        return _validated(pcsv.read_csv(pa.BufferReader(text), parse_options=parse, convert_options=convert))
     except (pa.ArrowException, OSError, EOFError, ValueError):
         # Arrow's own sentence may quote the file's content.
         raise InputError(f"{path.name} cannot be read as CSV, Parquet or Arrow; check its path and form") from None
 
 
 def _validated(table: pa.Table) -> pa.Table:
-    table.validate(full=True)  # offsets of a damaged file may point outside of it
+    """ArrowException or ValueError for what a damaged file holds: offsets that point outside of it, names that are no
+    text."""
+    table.validate(full=True)
+    table.schema.names  # noqa: B018 - Arrow decodes them only here
     return table
 
 

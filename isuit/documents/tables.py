@@ -32,7 +32,7 @@ def csv_rows(text: str, what: str, separator: str = ",") -> list[list[str]]:
     return rows
 
 
-def read_parquet(path: Path, what: str) -> tuple[pa.Table, dict[bytes, bytes]]:
+def read_parquet(path: Path, what: str, most_rows: int = MOST_ROWS) -> tuple[pa.Table, dict[bytes, bytes]]:
     """A Parquet file's table and the metadata of its footer, where both are small; what its footer claims is looked at
     before anything is read, and what is read is counted while it is.
 
@@ -45,14 +45,14 @@ def read_parquet(path: Path, what: str) -> tuple[pa.Table, dict[bytes, bytes]]:
         ) as file:
             metadata, schema = file.metadata, file.schema_arrow
         claimed = sum(metadata.row_group(number).total_byte_size for number in range(metadata.num_row_groups))
-        if metadata.num_rows > MOST_ROWS or claimed > MOST_BYTES:
+        if metadata.num_rows > most_rows or claimed > MOST_BYTES:
             raise _too_large(what)
         texts = [field.name for field in schema if pa.types.is_string(field.type) or pa.types.is_binary(field.type)]
         batches, rows, size = [], 0, 0
         with pq.ParquetFile(path, read_dictionary=texts, buffer_size=1 << 20, pre_buffer=False) as file:
             for batch in file.iter_batches(_BATCH_ROWS, use_threads=False):
                 rows, size = rows + batch.num_rows, size + batch.nbytes
-                if rows > MOST_ROWS or size > MOST_BYTES:
+                if rows > most_rows or size > MOST_BYTES:
                     raise _too_large(what)
                 batches.append(_plain(batch, what))
         table = pa.Table.from_batches(batches) if batches else schema.empty_table()

@@ -128,6 +128,7 @@ def test_bins_are_of_equal_count_with_ties_together(
     assert np.all(graph.upper[:-1] < graph.lower[1:])  # no metric is in two bins
     if np.unique(metric).size == metric.size and metric.size >= bins:
         sizes = graph.outcomes.sum(axis=0)
+        assert sizes.size == bins
         assert sizes.max() - sizes.min() <= 1
     shuffled = list(rows)
     shuffler.shuffle(shuffled)

@@ -100,7 +100,7 @@ def test_the_null_has_the_smoothing_it_is_given(reference: Observations) -> None
     smoother = ready.single_with(rho)
     assert np.array_equal(smoother.rho, rho[:-1])
     assert smoother.penalised < ready.single.log_likelihood
-    assert np.abs(smoother.coefficients - ready.single.coefficients).max() > 1e-3
+    assert np.abs(smoother.shared - ready.single.shared).max() > 1e-3
 
 
 def test_held_out_outcomes_can_only_take_a_promotion_away() -> None:

@@ -205,6 +205,42 @@ def test_a_cell_that_two_riders_dominate_is_refused(shares: list[int], left: boo
     assert bool(reasons.cells) is not left
 
 
+def crowd(riders: int) -> Outcomes:
+    """So many riders, each with two lines at one site."""
+    names = tuple(f"{number:02d}" for number in range(riders))
+    rider = np.repeat(np.arange(riders), 2)
+    ones = np.ones(rider.size, np.int64)
+    metric = np.tile([1.2, 2.3], riders)
+    return Outcomes(names, tuple((name,) for name in names), rider, 0 * rider, ("spot",), metric, ones, ones)
+
+
+def test_riders_are_counted_once_in_each_group() -> None:
+    group = np.array([0, 0, 2, 2, 2, screening.NO_CELL])
+    assert screening.distinct_riders(group, crowd(3), 4).tolist() == [1, 0, 2, 0]
+
+
+@pytest.mark.parametrize(("riders", "left"), [(10, True), (9, False)])
+def test_k_riders_are_enough_and_one_less_is_not(riders: int, left: bool) -> None:
+    series = bins.Bins(0, 4, 1.0)
+    reasons = screening.Reasons()
+    found = screening.place(crowd(riders), {"spot": (45.0, 7.0)}, Policy(), series, reasons)
+    assert (found is not None) is left
+    assert bool(reasons.cells) is not left
+    whole = screening.place(crowd(riders), {"spot": (45.0, 7.0)}, Policy(k=2), series, screening.Reasons())
+    assert whole is not None
+    reasons = screening.Reasons()
+    assert (screening.withhold_thin(whole, Policy(), reasons) is not None) is left
+    assert [list(found) for found in reasons.cells.values()] == (
+        [] if left else [["fewer than 10 riders whose outcomes are old enough in every bin of the metric"]]
+    )
+
+
+def test_a_site_without_coordinates_is_a_note_and_in_no_cell() -> None:
+    reasons = screening.Reasons()
+    assert screening.place(crowd(12), {}, Policy(), bins.Bins(0, 4, 1.0), reasons) is None
+    assert reasons.notes == ["1 sites have no coordinates: give them with `isuit fit --sites`"]
+
+
 def test_a_link_by_one_rider_is_none() -> None:
     two = placed(places=2)
     assert comparable(two).all()

@@ -46,7 +46,7 @@ TARGETS: dict[str, tuple[str, str]] = {
     "isuit/release/": ("release/test_release", "release/test_release_attacks release/test_release_page"),
     **dict.fromkeys(
         [f"isuit/release/{name}" for name in ("bins", "carrying", "cells", "identities", "rounding", "screening")],
-        ("release/test_screening release/test_carrying", "release/test_release release/test_release_attacks"),
+        ("release/test_screening release/test_carrying release/test_rounding", "release/test_release"),
     ),
     "isuit/estimator/gate": ("estimator/test_gate", "estimator/test_slices"),
     "isuit/estimator/diagnostics/forecasts": ("estimator/diagnostics/test_forecasts", "estimator/test_fit"),

@@ -7,7 +7,7 @@ lattice let riders who share an item share its probabilities: these can be tabul
 computed on the spot where hardly two riders share an item.
 
 What comes in is sparse: a rider's entries are (item, trials); an item's row of the design is a few raw functions
-(index, value); a rider's visits are runs of entries at one place. `docs/explanation/algebra.md` has the formulas.
+(index, value); a rider's visits are runs of entries at one place. `model/arrow.py` says what becomes of the sums.
 """
 
 from __future__ import annotations

@@ -1,0 +1,58 @@
+"""The rows that are published of a fit: where, along which bins, and what the expert says there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import h3
+import pytest
+from scipy.integrate import quad
+from scipy.special import expit
+from scipy.stats import norm
+from test_screening import placed
+
+from isuit.domain import FitConfig
+from isuit.published import ReleaseRow
+from isuit.release.cell_curves import fit_cells
+from isuit.release.eligibility import Topic
+from isuit.release.policy import Policy
+from isuit.release.rounding import RowMaker
+
+ANCHOR = ((0.0, float(expit(2.0))), (36.0, float(expit(-2.0))))  # log odds fall along a straight line
+SPOT = h3.latlng_to_cell(45.5, -3.25, 7)
+
+
+def rows(cell: str, config: FitConfig, seed: int = 1) -> list[ReleaseRow]:
+    """Of one cell with twenty riders, for all bins but the first."""
+    whole = replace(placed(seed), cells=(cell,))
+    maker = RowMaker("2026-01-01", Topic("kitesurfing", "wind_speed_kn"), whole.bins, Policy())
+    riders = {(cell, bin_): 20 for bin_ in range(1, whole.bins.number)}
+    return list(maker.rows(fit_cells(whole, Policy(), config), riders).values())
+
+
+def test_a_row_is_where_its_cell_is_and_has_its_bins_edges() -> None:
+    found = rows(SPOT, FitConfig())
+    assert {(row.h3, row.h3_resolution) for row in found} == {(SPOT, 7)}
+    latitude, longitude = h3.cell_to_latlng(SPOT)
+    assert found[0].latitude == pytest.approx(latitude, abs=1e-6)
+    assert found[0].longitude == pytest.approx(longitude, abs=1e-6)
+    assert [(row.metric_lower, row.metric, row.metric_upper) for row in found] == [
+        (4.0 * bin_, 4.0 * bin_ + 2, 4.0 * bin_ + 4) for bin_ in range(1, 9)
+    ]
+    assert {row.expert_difficulty for row in found} == {None}
+    assert {row.contributors for row in found} == {"20-49"}
+
+
+def test_a_row_of_everywhere_has_no_place() -> None:
+    for row in rows("global", FitConfig()):
+        assert (row.h3, row.h3_resolution, row.latitude, row.longitude) == ("global", None, None, None)
+
+
+def test_the_experts_difficulty_gives_the_experts_suitability() -> None:
+    """Averaged over skill N(0, 1), at the discrimination that is published with it."""
+    for row in rows("global", FitConfig(anchor=ANCHOR), seed=2):
+        assert row.discrimination not in (None, 1.0)  # one would hide a factor
+        assert row.expert_difficulty is not None
+        a, delta = row.discrimination, row.expert_difficulty
+        mean = quad(lambda theta, a=a, delta=delta: norm.pdf(theta) * expit(a * (theta - delta)), -8, 8)[0]
+        assert mean == pytest.approx(expit(2.0 - 4.0 * row.metric / 36.0), abs=0.005)  # difficulty has two decimals
