@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from isuit.record.diagnostics import Diagnostics, Intervals, Scores, ScoresOfAll
 
 _WIDTH = 100
+_NAMED = 10  # of the sites that cannot be compared
 
 
 def print_diagnostics(shown: FitDetail) -> None:
@@ -48,7 +49,9 @@ def _print_fit(found: Diagnostics) -> None:
     if found.marginal_reliability is not None:
         _say("reliability", f"{found.marginal_reliability:.2f} of the variance of skill is told by the outcomes")
     if found.incomparable_sites:
-        _say("sites", f"{len(found.incomparable_sites)} cannot be compared: " + ", ".join(found.incomparable_sites))
+        names, more = found.incomparable_sites[:_NAMED], len(found.incomparable_sites) - _NAMED
+        told = ", ".join(names) + (f" and {more} more, which --json lists" if more > 0 else "")
+        _say("sites", f"{len(found.incomparable_sites)} cannot be compared: {told}")
 
 
 def _print_exposure(found: Diagnostics) -> None:

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from .curves import print_curves, print_ranking, print_sketch, require_sites
 from .options import DEFAULT_STORE, DEFAULT_WAIT, Column, Fit, Json, Store, Timezone, Wait
 from .output import note, print_json, print_table, progress_bar
 
 if TYPE_CHECKING:
-    from isuit.published import CurvePoint, FitRecord, FitSummary, Releasable
+    from isuit.published import FitRecord, FitSummary, Releasable
 
 
 def init(
@@ -102,7 +103,8 @@ def fit(
         print_json(fitted.summary())
         return
     _print_summary(fitted)
-    _print_sketch(fitted.detail.curves)
+    print_sketch(fitted.detail.curves)
+    print_ranking(fitted.fit_id, fitted.detail.curves)
 
 
 def _interval(ends: tuple[float, float] | None) -> str:
@@ -136,19 +138,6 @@ def _print_releasable(releasable: Releasable) -> None:
         print("release   this cohort can enter a public release")
     else:
         print("release   this cohort cannot enter a public release; missing: " + "; ".join(releasable.missing))
-
-
-def _print_sketch(curves: list[CurvePoint]) -> None:
-    from .sketch import sketch
-
-    shared = [point for point in curves if point.site is None] or curves
-    if not shared:
-        return
-    metric = [point.metric for point in shared]
-    if all(point.difficulty is not None for point in shared):
-        print(sketch(metric, [point.difficulty or 0.0 for point in shared], "difficulty", "skill sd"))
-    else:
-        print(sketch(metric, [point.suitability for point in shared], "suitability", "probability"))
 
 
 def _one_line(record: FitRecord) -> str:
@@ -188,19 +177,31 @@ def fits(store: Store = DEFAULT_STORE, wait: Wait = DEFAULT_WAIT, json: Json = F
 
 def show(
     fit: Fit,
+    site: Annotated[
+        list[str] | None, typer.Option("--site", help="Print the curve of this site only. Repeatable.")
+    ] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Print the curves of all sites, however many they are; --json always does.")
+    ] = False,
     plot: Annotated[Path | None, typer.Option("--plot", help="Draw the curves into this PNG or SVG.")] = None,
     store: Store = DEFAULT_STORE,
     wait: Wait = DEFAULT_WAIT,
     json: Json = False,
 ) -> None:
-    """Show one fit: its record, what it says about itself, its curves with bands, a picture."""
-    from isuit.domain import Z95
+    """Show one fit: its record, what it says about itself, its curves with bands, a picture.
+
+    Of more than six sites, the five hardest and the five easiest are told, each at its easiest condition.
+    """
+    from isuit.errors import InputError
     from isuit.service.history import curve_table
     from isuit.service.history import show as detail
 
     from .diagnosis import print_diagnostics
 
+    if site and everything:
+        raise InputError("give --site or --all, not both")
     shown = detail(store, fit, wait)
+    require_sites(shown.curves, site or [])
     if plot:
         from isuit.service.pictures import plot_fit
 
@@ -225,11 +226,8 @@ def show(
         print(f"skill    {shortfall}")
     _print_releasable(shown.releasable)
     print_diagnostics(shown)
-    _print_sketch(shown.curves)
-    for point in shown.curves:
-        band = "" if point.difficulty_se is None else f"± {Z95 * point.difficulty_se:.2f}"
-        level = "-" if point.difficulty is None else f"{point.difficulty:+.2f}"
-        print(f"{point.site or 'all':<20} {point.metric:10.4g} {level:>7} {band:<8} {point.suitability:6.3f}")
+    print_sketch(shown.curves)
+    print_curves(shown.fit.fit_id, shown.curves, site or [], everything)
 
 
 def score(

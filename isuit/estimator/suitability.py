@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TypedDict
+from typing import NamedTuple, TypedDict
 
 import numpy as np
 from scipy.interpolate import CubicSpline
 from scipy.special import expit
 
-from isuit.domain import NO_SITE, Z95, FloatArray
+from isuit.domain import NO_SITE, Z95, FloatArray, IntArray
 from isuit.errors import InputError
 from isuit.record.parameters import Band, LatentParameters, Parameters, Population, SingleCurveParameters
 
@@ -19,6 +19,8 @@ from .model.basis import Spline
 from .model.curves import CurveSpace
 
 _BAND_POINTS = 21  # standard errors are smoother than the curve
+_ROWS_AT_ONCE = 2**15
+NO_DIFFICULTY = "No rider links this site to the others, so it has no difficulty; score at another site."
 
 
 def band_metric(spline: Spline) -> FloatArray:
@@ -112,39 +114,73 @@ def _anchor(parameters: Parameters) -> Anchor | None:
 
 
 def score(parameters: Parameters, metric: float, site: str | None, skill: float) -> tuple[float, float, float]:
-    """Suitability at a metric and site (None: the shared curve) for a skill, and its 95 % band.
-
-    A single curve answers for the population whatever the skill. Beyond the observed metrics the curve keeps its
-    distance from the anchor, or its last value where there is none.
-    """
-    space = _space_of(parameters)
+    """Suitability at one metric and site (None: the shared curve) for a skill, and its 95 % band."""
     name = site if site is not None and parameters.sites else ""
     if name not in parameters.bands:
-        raise InputError("No rider links this site to the others, so it has no difficulty; score at another site.")
+        raise InputError(NO_DIFFICULTY)
     code = parameters.sites.index(name) if name else NO_SITE
-    a = parameters.raw_discrimination if isinstance(parameters, LatentParameters) else 0.0
-    design = space.design(np.array([metric]), np.array([code]), a)
-    f = float(design.apply(*space.split(np.array(parameters.coefficients)))[0])
-    band, spline = parameters.bands[name], space.spline
-    at = min(max(metric, spline.lower), spline.upper)
-    se = _interpolate(spline, band.se, at)
+    found = score_rows(parameters, np.array([metric]), np.array([code]), np.array([skill]))
+    return float(found.suitability[0]), float(found.lower[0]), float(found.upper[0])
+
+
+class Scored(NamedTuple):
+    """Suitability at each row, and the ends of its 95 % band."""
+
+    suitability: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+
+
+def score_rows(parameters: Parameters, metric: FloatArray, site: IntArray, skill: FloatArray) -> Scored:
+    """Suitability for the skill of each row at its metric and site, and its 95 % band.
+
+    A site is its place in `parameters.sites`, or `NO_SITE` for the shared curve, and must have a band. A single curve
+    answers for the population whatever the skill. Beyond the observed metrics the curve keeps its distance from the
+    anchor, or its last value where there is none.
+    """
+    codes, band = np.unique(site, return_inverse=True)
+    names = ["" if code == NO_SITE else parameters.sites[code] for code in codes.tolist()]
+    f, spline = _curve(parameters, metric, site), _space_of(parameters).spline
+    at = np.clip(metric, spline.lower, spline.upper)
+    se = _interpolate(spline, [parameters.bands[name].se for name in names], at, band)
     if not isinstance(parameters, LatentParameters):
         return _with_band(-f, se)
-    assert band.with_discrimination is not None
-    mean, sd = parameters.population.mean, parameters.population.sd
+    with_discrimination = [parameters.bands[name].with_discrimination or () for name in names]
+    a, mean, sd = parameters.raw_discrimination, parameters.population.mean, parameters.population.sd
     gap, discrimination = skill - (f / a - mean) / sd, a * sd
     variance = (
         (discrimination * se) ** 2
         + (gap * parameters.discrimination_se) ** 2
-        - 2 * discrimination * gap * _interpolate(spline, band.with_discrimination, at)
+        - 2 * discrimination * gap * _interpolate(spline, with_discrimination, at, band)
     )
-    return _with_band(discrimination * gap, float(np.sqrt(max(variance, 0.0))))
+    return _with_band(discrimination * gap, np.sqrt(np.maximum(variance, 0.0)))
 
 
-def _interpolate(spline: Spline, values: tuple[float, ...], at: float) -> float:
-    metric = band_metric(spline)
-    return float(values[0] if metric.size == 1 else CubicSpline(metric, values)(at))
+def _curve(parameters: Parameters, metric: FloatArray, site: IntArray) -> FloatArray:
+    """f at each row; some at a time, because the anchor's log odds are integrals over skill at each of them."""
+    space = _space_of(parameters)
+    shared, own = space.split(np.array(parameters.coefficients))
+    a = parameters.raw_discrimination if isinstance(parameters, LatentParameters) else 0.0
+    f = np.empty(metric.size)
+    for begin in range(0, metric.size, _ROWS_AT_ONCE):
+        rows = slice(begin, begin + _ROWS_AT_ONCE)
+        f[rows] = space.design(metric[rows], site[rows], a).apply(shared, own)
+    return f
 
 
-def _with_band(log_odds: float, se: float) -> tuple[float, float, float]:
-    return float(expit(log_odds)), float(expit(log_odds - Z95 * se)), float(expit(log_odds + Z95 * se))
+def _interpolate(spline: Spline, bands: list[tuple[float, ...]], at: FloatArray, band: IntArray) -> FloatArray:
+    """What the band of each row has at its metric, by a cubic spline through the band's points."""
+    if not bands:
+        return np.zeros(0)
+    points, values = band_metric(spline), np.array(bands).T
+    if points.size == 1:
+        return np.asarray(values[0, band])
+    pieces = CubicSpline(points, values).c  # power from the third down x interval x band
+    interval = np.clip(np.searchsorted(points, at, side="right") - 1, 0, points.size - 2)
+    step = at - points[interval]
+    third, second, first, level = (power[interval, band] for power in pieces)
+    return np.asarray(level + first * step + second * step**2 + third * step**3)
+
+
+def _with_band(log_odds: FloatArray, se: FloatArray) -> Scored:
+    return Scored(expit(log_odds), expit(log_odds - Z95 * se), expit(log_odds + Z95 * se))

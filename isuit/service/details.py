@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict
 
 import duckdb
+import pyarrow as pa
 
 from isuit.domain import discrimination_interval
 from isuit.published import CohortRecord, CurvePoint, FitDetail, FitRecord, Releasable, reading
@@ -23,8 +25,20 @@ def detail_of(connection: duckdb.DuckDBPyConnection, record: StoredFit) -> FitDe
         cohort=CohortRecord(**asdict(cohort)),
         releasable=releasable(connection, record, cohort),
         diagnostics=reading.diagnostics(record.diagnostics),
-        curves=[CurvePoint(**row) for row in atlas_rows(connection, record.fit_id).to_pylist()],
+        curves=list(_points(atlas_rows(connection, record.fit_id))),
     )
+
+
+def _points(curves: pa.Table) -> Iterator[CurvePoint]:
+    """The points of all curves, made some at a time: thousands of sites have half a million of them.
+
+    The table's columns have their types already, so they are not validated again, and all points share one set of the
+    names of their fields: each would have its own otherwise, which takes more memory than all the rest.
+    """
+    names = set(CurvePoint.model_fields)
+    for batch in curves.select(list(CurvePoint.model_fields)).to_batches(max_chunksize=10_000):
+        for row in batch.to_pylist():
+            yield CurvePoint.model_construct(names, **row)
 
 
 def published(record: StoredFit) -> FitRecord:

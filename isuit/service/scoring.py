@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
-from isuit.domain import SKILL_LEVELS
+from isuit.domain import NO_SITE, SKILL_LEVELS, FloatArray, IntArray
 from isuit.errors import InputError
 from isuit.published import ScoredConditions, ScoreReport, reading
 from isuit.record import Parameters
@@ -16,18 +21,44 @@ from isuit.service.stores import DEFAULT_WAIT, open_store
 from isuit.store.fits import StoredFit, atlas_rows, find_fit
 from isuit.tables import read_table, require_format, write_table
 
+if TYPE_CHECKING:
+    from isuit.estimator.suitability import Scored
+
+
+NO_SKILL = f"--skill takes {', '.join(SKILL_LEVELS)} or a number; a rider cannot be named here"
+
 
 def skill_value(level: str | float) -> float:
     """A declared skill: beginner, intermediate, expert, or a number in units of the population's sd."""
+    value = _skill_or_nan(level)
+    if not math.isfinite(value):
+        raise InputError(NO_SKILL)
+    return value
+
+
+def _skill_or_nan(level: str | float) -> float:
+    """The same, with NaN for what is none."""
     if isinstance(level, str) and level.strip().lower() in SKILL_LEVELS:
         return SKILL_LEVELS[level.strip().lower()]
     try:
-        value = float(level)
+        return float(level)
     except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise InputError(f"--skill takes {', '.join(SKILL_LEVELS)} or a number; a rider cannot be named here")
-    return value
+        return math.nan
+
+
+class Conditions(NamedTuple):
+    """What is to be scored: one array per column, all of one length."""
+
+    metric: FloatArray  # NaN: none
+    site: pa.Array  # text; null: the shared curve
+    skill: FloatArray  # NaN: none
+
+
+class Refusal(NamedTuple):
+    """Something that keeps rows from being scored: at which rows, and the sentence for one of them."""
+
+    rows: NDArray[np.bool_]
+    sentence: Callable[[int], str]
 
 
 @dataclass(frozen=True)
@@ -36,7 +67,7 @@ class Scorer:
 
     record: StoredFit
     parameters: Parameters
-    sites: frozenset[str]
+    sites: pa.Array
     observed: tuple[float, float]
     anchored: bool
 
@@ -49,49 +80,70 @@ class Scorer:
         return cls(
             record,
             parameters,
-            frozenset(site for site in atlas.column("site").to_pylist() if site is not None),
+            pc.unique(atlas.column("site").cast(pa.string())).drop_null(),
             parameters.metric_range,
             record.json("configuration")["anchor"] is not None,
         )
 
-    def score(self, metric: float, site: str | None, skill: float | None) -> ScoreReport:
+    @property
+    def single(self) -> bool:
+        return self.record.kind == "single-curve"
+
+    def outside(self, metric: FloatArray) -> NDArray[np.bool_]:
+        """Which metrics nobody was observed at."""
+        low, high = self.observed
+        return ~((low <= metric) & (metric <= high))
+
+    def refusals(self, conditions: Conditions) -> list[Refusal]:
+        """All that can be wrong with a row, in the order in which it is told."""
         from isuit import estimator
 
-        record, notes = self.record, []
-        if not math.isfinite(metric):
-            raise InputError("--metric takes a finite number")
-        if site is not None and site not in self.sites:
-            raise InputError(
-                f"this fit has no site {site!r}; it has {len(self.sites)}: `isuit show` lists their curves"
-            )
-        single = record.kind == "single-curve"
-        if single:
-            notes.append("this fit is a single curve: it answers for the population, whatever the skill")
-            skill = None
-        elif skill is None:
-            raise InputError("give a skill: beginner, intermediate, expert or a number")
+        metric, site, skill = conditions
         low, high = self.observed
-        outside = not low <= metric <= high
-        if outside and not self.anchored:
-            raise InputError(
-                f"{metric:g} is outside the observed range {low:g} to {high:g}, and this fit has no expert curve to "
-                "answer from; fit with --anchor to score there"
-            )
-        if outside:
-            notes.append(f"outside the observed range {low:g} to {high:g}: the expert curve answers")
-        suitability, lower, upper = estimator.score(self.parameters, metric, site, 0.0 if skill is None else skill)
-        return ScoreReport(
-            fit_id=record.fit_id,
-            kind=record.kind,
-            metric=metric,
-            site=site,
-            skill=skill,
-            suitability=suitability,
-            lower=lower,
-            upper=upper,
-            from_anchor=outside,
-            notes=notes,
+        has_band = np.array([name in self.parameters.bands for name in (*self.parameters.sites, "")])
+        return [
+            Refusal(~np.isfinite(metric), lambda row: "--metric takes a finite number"),
+            Refusal(
+                _mask(pc.and_(pc.is_valid(site), pc.invert(pc.is_in(site, value_set=self.sites)))),
+                lambda row: f"this fit has no site of that name; `isuit show --all` lists the {len(self.sites)} it has",
+            ),
+            Refusal(
+                np.isnan(skill) & (not self.single),
+                lambda row: "give a skill: beginner, intermediate, expert or a number",
+            ),
+            Refusal(
+                self.outside(metric) & (not self.anchored),
+                lambda row: (
+                    f"{metric[row]:g} is outside the observed range {low:g} to {high:g}, and this fit has no expert "
+                    "curve to answer from; fit with --anchor to score there"
+                ),
+            ),
+            # The last of `has_band` is the shared curve's, which a code of -1 takes.
+            Refusal(~has_band[self._codes(site)], lambda row: estimator.NO_DIFFICULTY),
+        ]
+
+    def score(self, conditions: Conditions, name_row: bool = True) -> Scored:
+        """All rows at once; of the first row that cannot be scored, the first reason."""
+        from isuit import estimator
+
+        refusals = self.refusals(conditions)
+        refused = np.logical_or.reduce([refusal.rows for refusal in refusals])
+        if refused.any():
+            row = int(refused.argmax())
+            sentence = next(refusal.sentence(row) for refusal in refusals if refusal.rows[row])
+            raise InputError(f"row {row + 1} of the conditions: {sentence}" if name_row else sentence)
+        return estimator.score_rows(
+            self.parameters, conditions.metric, self._codes(conditions.site), np.nan_to_num(conditions.skill)
         )
+
+    def _codes(self, site: pa.Array) -> IntArray:
+        """The place of each site among the parameters' sites; NO_SITE without a site, or where sites have no curves."""
+        found = pc.index_in(site, value_set=pa.array(self.parameters.sites, pa.string()))
+        return np.asarray(pc.fill_null(found, NO_SITE), dtype=np.int64)
+
+
+def _mask(found: pa.Array) -> NDArray[np.bool_]:
+    return np.asarray(found.to_numpy(zero_copy_only=False))
 
 
 def score(
@@ -104,7 +156,31 @@ def score(
 ) -> ScoreReport:
     """Suitability at one condition, with its 95 % band."""
     level = None if skill is None else skill_value(skill)
-    return Scorer.of(store_path, reference, wait).score(metric, site, level)
+    scorer = Scorer.of(store_path, reference, wait)
+    one = Conditions(
+        np.array([metric], np.float64),
+        pa.array([site], pa.string()),
+        np.array([np.nan if level is None else level]),
+    )
+    scored = scorer.score(one, name_row=False)
+    notes, outside = [], bool(scorer.outside(one.metric)[0])
+    if scorer.single:
+        notes.append("this fit is a single curve: it answers for the population, whatever the skill")
+    if outside:
+        low, high = scorer.observed
+        notes.append(f"outside the observed range {low:g} to {high:g}: the expert curve answers")
+    return ScoreReport(
+        fit_id=scorer.record.fit_id,
+        kind=scorer.record.kind,
+        metric=metric,
+        site=site,
+        skill=None if scorer.single else level,
+        suitability=float(scored.suitability[0]),
+        lower=float(scored.lower[0]),
+        upper=float(scored.upper[0]),
+        from_anchor=outside,
+        notes=notes,
+    )
 
 
 def score_table(
@@ -113,28 +189,52 @@ def score_table(
     """Conditions (columns metric and, if there are, site and skill) with suitability, lower, upper and from_anchor."""
     if "metric" not in conditions.column_names:
         raise InputError("the conditions need a column metric; site and skill are optional")
+    read = Conditions(_metrics(conditions), _sites(conditions), _skills(conditions, skill))
     scorer = Scorer.of(store_path, reference, wait)
-    try:
-        metrics = conditions.column("metric").cast(pa.float64()).to_pylist()
-    except pa.ArrowException:
-        raise InputError("the conditions' column metric holds something that is no number") from None
-    nothing = [None] * len(metrics)
-    sites = conditions.column("site").cast(pa.string()).to_pylist() if "site" in conditions.column_names else nothing
-    skills = conditions.column("skill").to_pylist() if "skill" in conditions.column_names else nothing
-    reports = []
-    for row, (metric, site, level) in enumerate(zip(metrics, sites, skills, strict=True), start=1):
-        declared = skill if level is None else level
-        try:
-            value = None if declared is None else skill_value(declared)
-            reports.append(scorer.score(math.nan if metric is None else metric, site or None, value))
-        except InputError as error:
-            raise InputError(f"row {row} of the conditions: {error}") from None
-    for name in ("suitability", "lower", "upper", "from_anchor"):
-        column = pa.array([getattr(report, name) for report in reports])
+    scored = scorer.score(read)
+    for name, values in (*scored._asdict().items(), ("from_anchor", scorer.outside(read.metric))):
         if name in conditions.column_names:
             conditions = conditions.drop_columns([name])
-        conditions = conditions.append_column(name, column)
+        conditions = conditions.append_column(name, pa.array(values))
     return conditions
+
+
+def _metrics(conditions: pa.Table) -> FloatArray:
+    try:
+        return np.asarray(conditions.column("metric").cast(pa.float64()).to_numpy())
+    except pa.ArrowException:
+        raise InputError("the conditions' column metric holds something that is no number") from None
+
+
+def _sites(conditions: pa.Table) -> pa.Array:
+    """Names of sites; an empty one is none."""
+    if "site" not in conditions.column_names:
+        return pa.nulls(conditions.num_rows, pa.string())
+    try:
+        names = conditions.column("site").cast(pa.string()).combine_chunks()
+    except pa.ArrowException:
+        raise InputError("the conditions' column site holds something that is no text") from None
+    return pc.if_else(pc.equal(names, ""), None, names)
+
+
+def _skills(conditions: pa.Table, otherwise: str | float | None) -> FloatArray:
+    """The skill that each row declares, or else this one; NaN where there is neither."""
+    default = np.nan if otherwise is None else skill_value(otherwise)
+    if "skill" not in conditions.column_names:
+        return np.full(conditions.num_rows, default)
+    column = conditions.column("skill")
+    given = _mask(column.is_valid())
+    try:
+        # A level is read once, however many rows have it.
+        levels = column.combine_chunks().dictionary_encode()
+        of_level = [math.nan if level is None else _skill_or_nan(level) for level in levels.dictionary.to_pylist()]
+    except (pa.ArrowException, TypeError):
+        raise InputError("the conditions' column skill holds something that is no skill") from None
+    skills: FloatArray = np.array([*of_level, default])[np.asarray(pc.fill_null(levels.indices, len(of_level)))]
+    wrong = given & ~np.isfinite(skills)
+    if wrong.any():
+        raise InputError(f"row {int(wrong.argmax()) + 1} of the conditions: {NO_SKILL}")
+    return skills
 
 
 def score_file(

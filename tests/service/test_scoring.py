@@ -14,7 +14,7 @@ from isuit.domain import FitConfig
 from isuit.errors import InputError
 from isuit.service import history
 from isuit.service.fitting import fit
-from isuit.service.scoring import score, score_file, skill_value
+from isuit.service.scoring import score, score_file, score_table, skill_value
 
 ANCHOR = ((3.0, 0.1), (18.0, 0.9), (35.0, 0.1))
 
@@ -94,7 +94,8 @@ def test_a_file_of_conditions(store: Path, fits: dict[str, str], tmp_path: Path)
     expected = [("beginner", "north", 12.0), (1.5, None, 14.0), ("expert", "south", 16.0)]
     for row, (skill, site, metric) in zip(scored, expected, strict=True):
         report = score(store, fits["plain"], metric, skill, site)
-        assert (row["suitability"], row["lower"], row["upper"]) == (report.suitability, report.lower, report.upper)
+        found = (row["suitability"], row["lower"], row["upper"])
+        assert found == pytest.approx((report.suitability, report.lower, report.upper), abs=1e-13)
     score_file(store, fits["plain"], tmp_path / "in.csv", tmp_path / "out.csv", "expert")
     assert pcsv.read_csv(tmp_path / "out.csv").num_rows == 3
     (tmp_path / "bad.csv").write_text("metric\n12\n99\n")
@@ -103,3 +104,78 @@ def test_a_file_of_conditions(store: Path, fits: dict[str, str], tmp_path: Path)
     assert not (tmp_path / "bad-out.csv").exists()
     with pytest.raises(InputError, match="names no format"):
         score_file(store, fits["plain"], tmp_path / "in.csv", tmp_path / "out.xlsx", "expert")
+
+
+def test_a_table_is_scored_as_its_rows(store: Path, fits: dict[str, str]) -> None:
+    """Every way to write a site and a skill, within the metrics and beyond them, with chunks and dictionaries."""
+    rows = [
+        {"metric": metric, "site": site, "skill": skill, "lower": "what was there goes"}
+        for metric in (12.0, 50.0)
+        for site in (None, "", "north", "south")
+        for skill in (None, "beginner", " Expert ", "0.25")
+    ]
+    table = pa.Table.from_pylist(rows)
+    coded = table.set_column(1, "site", table["site"].dictionary_encode())
+    coded = coded.set_column(2, "skill", coded["skill"].dictionary_encode())
+    for conditions in (table, pa.concat_tables([table.slice(0, 5), table.slice(5)]), coded):
+        scored = score_table(store, fits["anchored"], conditions, "intermediate").to_pylist()
+        for row, given in zip(scored, rows, strict=True):
+            skill = "intermediate" if given["skill"] is None else given["skill"]
+            report = score(store, fits["anchored"], given["metric"], skill, given["site"] or None)
+            found = [row[name] for name in ("suitability", "lower", "upper")]
+            assert found == pytest.approx([report.suitability, report.lower, report.upper], abs=1e-13)
+            assert row["from_anchor"] == (given["metric"] == 50.0)
+
+
+@pytest.mark.parametrize(
+    "skills",
+    [pa.array([-1.0, None, 0.5]), pa.array([-1, None, 1]), pa.nulls(3), pa.array([], pa.string())],
+    ids=["numbers", "whole numbers", "none at all", "no rows"],
+)
+def test_skills_can_be_any_numbers(skills: pa.Array, store: Path, fits: dict[str, str]) -> None:
+    table = pa.table({"metric": [12.0] * len(skills), "skill": skills})
+    scored = score_table(store, fits["plain"], table, 0.25)
+    expected = [
+        score(store, fits["plain"], 12.0, 0.25 if level is None else level).suitability for level in skills.to_pylist()
+    ]
+    assert scored["suitability"].to_pylist() == pytest.approx(expected, abs=1e-13)
+
+
+def test_the_first_row_that_cannot_be_scored_is_named_and_not_quoted(store: Path, fits: dict[str, str]) -> None:
+    good = {"metric": 12.0, "site": "north", "skill": "0.5"}
+    wrong = {
+        "finite": {"metric": None},
+        "no site": {"site": "rider-0001"},
+        "give a skill": {"skill": None},
+        "--skill takes": {"skill": "rider-0001"},
+        "outside the observed range": {"metric": 99.0},
+    }
+    for sentence, change in wrong.items():
+        table = pa.Table.from_pylist([good, good, good | change, good | {"metric": float("inf")}])
+        with pytest.raises(InputError, match=f"row 3 of the conditions: .*{sentence}") as caught:
+            score_table(store, fits["plain"], table)
+        assert "rider" not in str(caught.value).replace("a rider cannot be named here", "")
+    for column in ("site", "skill"):
+        table = pa.table({"metric": [12.0], column: pa.array([{"a": 1}])})
+        with pytest.raises(InputError, match=f"column {column}"):
+            score_table(store, fits["plain"], table, "expert")
+    single = pa.table({"metric": [12.0]})
+    assert score_table(store, fits["single"], single)["suitability"][0].is_valid
+
+
+def test_a_site_that_cannot_be_compared_has_no_score(tmp_path: Path, cohort_table: Callable[..., pa.Table]) -> None:
+    linked = cohort_table(41, riders=60, outcomes=30, sites=("north", "south"))
+    alone = cohort_table(43, riders=4, outcomes=30, sites=("alone",), tag="other")
+    fit_id = fit(tmp_path / "store", pa.concat_tables([linked, alone]), FitConfig()).fit_id
+    table = pa.table({"metric": [12.0] * 3, "site": ["south", None, "alone"]})
+    with pytest.raises(InputError, match="row 3 of the conditions: No rider links this site"):
+        score_table(tmp_path / "store", fit_id, table, "expert")
+    with pytest.raises(InputError, match=r"^No rider links this site"):
+        score(tmp_path / "store", fit_id, 12.0, "expert", "alone")
+    assert score_table(tmp_path / "store", fit_id, table.slice(0, 2), "expert").num_rows == 2
+
+
+def test_an_only_site_is_scored_by_the_shared_curve(tmp_path: Path, cohort_table: Callable[..., pa.Table]) -> None:
+    fit_id = fit(tmp_path / "store", cohort_table(41, riders=40, outcomes=25, sites=("north",)), FitConfig()).fit_id
+    scored = score_table(tmp_path / "store", fit_id, pa.table({"metric": [12.0] * 2, "site": ["north", None]}), 0.5)
+    assert len(set(scored["suitability"].to_pylist())) == 1
