@@ -189,7 +189,7 @@ def score_table(
     wait: float = DEFAULT_WAIT,
     strict: bool = False,
 ) -> pa.Table:
-    """Conditions (columns metric and, if there are, site and skill) with suitability, lower, upper, from_anchor, reason.
+    """Conditions (metric and, if there are, site and skill) with suitability, lower, upper, from_anchor, reason.
 
     A row that cannot be scored has empty scores and a reason, the others an empty reason; `strict` refuses such a row.
     """
