@@ -79,6 +79,11 @@ class Observations:
         """Every metric, a column each."""
         return (self.metric, *self.further)
 
+    @property
+    def condition(self) -> FloatArray:
+        """What an outcome met: its metric, or a row with the value of each."""
+        return np.column_stack(self.conditions) if self.further else self.metric
+
 
 @dataclass(frozen=True)
 class FitConfig:

@@ -141,7 +141,7 @@ def _predict(
     fitted = _refit(data, config, spline, full, progress, ~kept_back, "held out")
     test = data.rows(kept_back)
     site = newcomers.places(test, fitted.space)
-    return fitted.latent.predict(test.rider.astype(np.int64), test.metric, site), fitted.of_single(test, site)
+    return fitted.latent.predict(test.rider.astype(np.int64), test.condition, site), fitted.of_single(test, site)
 
 
 def _refit(

@@ -28,6 +28,7 @@ from ..likelihood.solver import evaluate
 from ..model.arrow import Factor
 from ..model.counts import Counts
 from ..model.population import visits
+from .exposure import along
 
 LEVEL = 0.01
 LEAST_RIDERS = 50  # with fewer the variance among riders is too uncertain to test with
@@ -95,23 +96,27 @@ def score_test(efficient: FloatArray) -> tuple[float, float, FloatArray]:
 
 
 def _discrimination(tested: _Tested) -> DiscriminationTest | None:
-    """Does skill tell more apart at high metrics than at low ones: a(x) = a + gamma u(x), u the standardised metric."""
+    """Does skill tell more apart at high metrics than at low ones: a(x) = a + gamma u(x), u the standardised metric.
+
+    Of several metrics u is the standardised difficulty of the condition.
+    """
     counts, solution = tested.counts, tested.fit.solution
-    share = counts.item_trials / counts.item_trials.sum()
-    mean = float(share @ counts.item_metric)
-    sd = float(np.sqrt(share @ (counts.item_metric - mean) ** 2))
+    share, metric = counts.item_trials / counts.item_trials.sum(), along(counts, tested.fit)
+    mean = float(share @ metric)
+    sd = float(np.sqrt(share @ (metric - mean) ** 2))
     if sd == 0.0:
         return None
-    u = (counts.item_metric - mean) / sd
+    u = (metric - mean) / sd
     score = (counts.successes @ u) * tested.posterior.mean - tested.by_entry.with_skill @ u
     statistic, p_value, size = tested.score_test(score[:, None])
     change = float(size[0]) / solution.discrimination
     sentence = None
     if p_value < LEVEL and abs(change) >= STEEPER:
         where = "high" if change > 0 else "low"
+        what, each = ("metric", "metrics") if counts.item_metric.ndim == 1 else ("difficulty", "difficulties")
         sentence = (
-            f"Skill matters more at {where} metrics: the discrimination changes by about {change:+.0%} over one "
-            "standard deviation of the metric; read skill differences at the other end with care."
+            f"Skill matters more at {where} {each}: the discrimination changes by about {change:+.0%} over one "
+            f"standard deviation of the {what}; read skill differences at the other end with care."
         )
     return DiscriminationTest(
         statistic=statistic,

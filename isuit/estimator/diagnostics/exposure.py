@@ -52,15 +52,28 @@ def marginal_tolerance(riders: int) -> float:
     return max(MARGINAL_TOLERANCE, MARGINAL_SAMPLING / float(np.sqrt(riders)))
 
 
+def along(counts: Counts, latent: LatentFit) -> FloatArray:
+    """One number for the condition of each item: its metric, or, of several, the difficulty that the fit gives it."""
+    if counts.item_metric.ndim == 1:
+        return counts.item_metric
+    return latent.condition_difficulty(counts.item_metric)
+
+
 def compared(counts: Counts, space: CurveSpace, single: SingleCurve, latent: LatentFit) -> MarginalComparison:
     """The curve among those who go out minus the population's, over the central 95 % of outcomes."""
-    order = np.argsort(counts.item_metric, kind="stable")
+    scale = along(counts, latent)
+    order = np.argsort(scale, kind="stable")
     below = np.cumsum(counts.item_trials[order])
-    ends = np.searchsorted(below, np.array([0.025, 0.975]) * below[-1])
-    low, high = counts.item_metric[order][np.minimum(ends, order.size - 1)]
-    metric = np.linspace(low, high, _METRICS)
-    own = single.suitability(space.design(metric, np.full(_METRICS, NO_SITE), 0.0))
-    difference = own - latent.marginal(metric)
+    if counts.item_metric.ndim > 1:  # conditions that there were, equally many outcomes apart
+        places = np.searchsorted(below, np.linspace(0.025, 0.975, _METRICS) * below[-1])
+        chosen = order[np.minimum(places, order.size - 1)]
+        condition, metric = counts.item_metric[chosen], scale[chosen]
+    else:
+        ends = np.searchsorted(below, np.array([0.025, 0.975]) * below[-1])
+        low, high = scale[order][np.minimum(ends, order.size - 1)]
+        condition = metric = np.linspace(low, high, _METRICS)
+    own = single.suitability(space.design(condition, np.full(_METRICS, NO_SITE), 0.0))
+    difference = own - latent.marginal(condition)
     at = int(np.argmax(np.abs(difference)))
     largest, tolerance = abs(float(difference[at])), marginal_tolerance(counts.riders)
     return MarginalComparison(
@@ -80,7 +93,7 @@ def exposure(
     data: Observations, counts: Counts, latent: LatentFit, comparison: MarginalComparison, assumed: Exposure
 ) -> ExposureReport:
     """Whether riders choose conditions by their skill or by their last outcome, with a sentence where it matters."""
-    mean_metric = (counts.trials @ counts.item_metric) / np.maximum(counts.rider_trials, 1.0)
+    mean_metric = (counts.trials @ along(counts, latent)) / np.maximum(counts.rider_trials, 1.0)
     correlation = _correlation(mean_metric, latent.solution.at.posterior.mean)
     return ExposureReport(
         correlation_of_mean_metric_with_skill=correlation,
@@ -136,9 +149,11 @@ def past_outcomes(data: Observations, latent: LatentFit) -> PastOutcomes:
     assert data.observed_at is not None
     site = np.full(len(data), NO_SITE) if data.site is None else data.site
     order = np.lexsort((data.outcome, data.metric.view(np.int64), data.observed_at, site, data.rider))
-    rider, metric, place, time = data.rider[order], data.metric[order], site[order], data.observed_at[order]
+    condition = data.condition[order]
+    rider, place, time = data.rider[order], site[order], data.observed_at[order]
+    metric = latent.condition_difficulty(condition) if data.further else condition
     known = place.astype(np.int64) if latent.space.sites else np.full(rider.size, NO_SITE)
-    surprise = data.outcome[order] - latent.predict(rider.astype(np.int64), metric, known)
+    surprise = data.outcome[order] - latent.predict(rider.astype(np.int64), condition, known)
     new_series = heldout.changes(rider, place)
     new_step = new_series | heldout.changes(time)
     steps, series = np.flatnonzero(new_step), np.cumsum(new_series) - 1

@@ -8,6 +8,7 @@ from isuit.domain import NO_SITE, Z95, FloatArray
 from isuit.record.diagnostics import Minimum
 
 from ..likelihood.latent import LatentFit
+from ..model.surface import Surface
 
 _FINE = 501
 
@@ -18,10 +19,12 @@ _UNDEFINED = Minimum(location=None, lower=None, upper=None)  # monotone or flat:
 def least_difficulty(fit: LatentFit, site: int = NO_SITE) -> Minimum:
     """The least difficulty, and all metrics around it at which a slope of zero cannot be rejected (Fieller)."""
     spline = fit.space.spline
+    if isinstance(spline, Surface):
+        return _UNDEFINED  # of several metrics the least is a point of a surface, told by its main effects
     metric = np.linspace(spline.lower, spline.upper, _FINE)
     f = fit.log_odds(metric, site)
     best = int(f.argmin())
-    if best in (0, _FINE - 1) or fit.space.spline.degree < 2:
+    if best in (0, _FINE - 1) or spline.degree < 2:
         return _UNDEFINED
     slope = fit.slope_band(metric, site)
     flat = np.abs(slope.value) <= Z95 * slope.se

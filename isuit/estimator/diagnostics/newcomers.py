@@ -22,6 +22,7 @@ from isuit.record.diagnostics import Scores, ScoresOfAll
 from ..likelihood.latent import LatentFit
 from ..likelihood.single_curve import SingleCurve
 from ..model.basis import Spline
+from ..model.surface import Surface
 from ..model.curves import CurveSpace
 from . import forecasts, heldout
 
@@ -48,7 +49,7 @@ class Refit:
         """What the single curve predicts of these rows."""
 
         def suitability(part: slice) -> FloatArray:
-            return self.single.suitability(self.space.design(test.metric[part], site[part], 0.0))
+            return self.single.suitability(self.space.design(test.condition[part], site[part], 0.0))
 
         return np.concatenate([np.zeros(0), *map(suitability, columns.slices(len(test), columns.DESIGN_ROWS))])
 
@@ -87,7 +88,7 @@ def _new_riders(data: Observations, refit: Refitter) -> Scores:
     kept_back = heldout.of_new_riders(data)
     test, fitted = data.rows(kept_back), _fitted(data, kept_back, refit, "new riders")
     site = places(test, fitted.space)
-    predicted = forecasts.Forecasts.of(test, marginals(fitted.latent, test.metric, site), fitted.of_single(test, site))
+    predicted = forecasts.Forecasts.of(test, marginals(fitted.latent, test.condition, site), fitted.of_single(test, site))
     return replace(forecasts.of_forecasts(predicted), rule=RIDER_RULE)
 
 
@@ -103,7 +104,7 @@ def _new_sites(data: Observations, refit: Refitter) -> Scores:
     test, rider = data.rows(scored), (np.cumsum(known) - 1)[data.rider[scored]]
     shared = np.full(len(test), NO_SITE)
     predicted = forecasts.Forecasts.of(
-        test, fitted.latent.predict(rider, test.metric, shared), fitted.of_single(test, shared)
+        test, fitted.latent.predict(rider, test.condition, shared), fitted.of_single(test, shared)
     )
     sites = int(np.unique(data.site[scored]).size)
     return replace(forecasts.of_forecasts(predicted), rule=SITE_RULE, sites=sites)
@@ -127,11 +128,16 @@ def places(test: Observations, space: CurveSpace) -> IntArray:
 
 def marginals(latent: LatentFit, metric: FloatArray, site: IntArray) -> FloatArray:
     """The skill-integrated curve at each row's metric and site; many metrics of a site are read off a table."""
-    predicted = np.empty(metric.size)
+    predicted = np.empty(len(metric))
     order = np.argsort(site, kind="stable")
     codes, starts = np.unique(site[order], return_index=True)
-    points = _table_points(latent.space.spline)
+    spline = latent.space.spline
+    points = np.zeros(0) if isinstance(spline, Surface) else _table_points(spline)
     for code, here in zip(codes.tolist(), np.split(order, starts[1:]), strict=True):
+        if isinstance(spline, Surface):  # hardly two rows have the same condition
+            for part in columns.slices(here.size, columns.DESIGN_ROWS):
+                predicted[here[part]] = latent.marginal(metric[here[part]], code)
+            continue
         values, where = np.unique(metric[here], return_inverse=True)
         if values.size <= points.size:
             predicted[here] = latent.marginal(values, code)[where]

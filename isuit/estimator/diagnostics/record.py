@@ -22,7 +22,7 @@ from ..likelihood.single_curve import SingleCurve
 from ..model.counts import Counts
 from ..model.curves import CurveSpace
 from . import assumptions
-from .exposure import ESTIMAND, compared, exposure
+from .exposure import ESTIMAND, along, compared, exposure
 from .minimum import least_difficulty
 
 BANDS = 10  # of the metric, for item fit
@@ -80,8 +80,10 @@ def of_latent(
 
 
 def _item_fit(counts: Counts, latent: LatentFit) -> tuple[ItemBand, ...]:
-    """Observed and expected successes in ten bands of the metric with equal numbers of outcomes."""
-    order = np.argsort(counts.item_metric, kind="stable")
+    """Observed and expected successes in ten bands of the metric with equal numbers of outcomes; of several metrics, in
+    bands of the difficulty that the fit gives a condition."""
+    metric = along(counts, latent)
+    order = np.argsort(metric, kind="stable")
     share = np.cumsum(counts.item_trials[order]) / counts.item_trials.sum()
     band = np.minimum((share * BANDS - 1e-9).astype(np.int64), BANDS - 1)
     bands = []
@@ -90,8 +92,8 @@ def _item_fit(counts: Counts, latent: LatentFit) -> tuple[ItemBand, ...]:
         observed = float(counts.item_successes[items].sum())
         bands.append(
             ItemBand(
-                lower=float(counts.item_metric[items].min()),
-                upper=float(counts.item_metric[items].max()),
+                lower=float(metric[items].min()),
+                upper=float(metric[items].max()),
                 outcomes=float(counts.item_trials[items].sum()),
                 observed=observed,
                 expected=observed - float(latent.solution.at.item_residual[items].sum()),

@@ -118,7 +118,14 @@ class LatentFit:
     def log_odds(self, metric: FloatArray, site: int) -> FloatArray:
         """f at the metrics of one site (-1: the shared curve)."""
         p = self.parameters
-        return self.space.design(metric, np.full(metric.size, site), p.a).apply(p.shared, p.own)
+        return self.space.design(metric, np.full(len(metric), site), p.a).apply(p.shared, p.own)
+
+    def condition_difficulty(self, metric: FloatArray) -> FloatArray:
+        """Difficulty of many conditions on the shared curve, without its error; some at a time."""
+        p, f = self.parameters, np.empty(len(metric))
+        for part in columns.slices(len(metric), columns.DESIGN_ROWS):
+            f[part] = self.space.design(metric[part], np.full(len(metric[part]), -1), p.a).apply(p.shared, p.own)
+        return np.asarray((f / p.a - self.units.mean) / self.units.sd)
 
     def difficulty(self, metric: FloatArray, site: int = -1) -> Band:
         """Difficulty and its standard error, by the delta method over curve, discrimination and population."""
@@ -128,30 +135,30 @@ class LatentFit:
     def difficulty_slope(self, metric: FloatArray, site: int) -> tuple[FloatArray, Slope]:
         """Difficulty, and how it moves with the parameters."""
         p, sd, place = self.parameters, self.units.sd, self._place(site)
-        design = self.space.design(metric, np.full(metric.size, site), p.a)
+        design = self.space.design(metric, np.full(len(metric), site), p.a)
         f = design.apply(p.shared, p.own)
-        by_a = np.zeros(metric.size)
+        by_a = np.zeros(len(metric))
         if self.space.anchor is not None:
             by_a = p.shared[1] * self.space.anchor.log_odds(metric, p.a)[1]
         value = (f / p.a - self.units.mean) / sd
         curve, size = design.columns(place) / (p.a * sd), design.shared_size
-        border = np.zeros((metric.size, self.problem.shape.border))
+        border = np.zeros((len(metric), self.problem.shape.border))
         border[:, 0] = (by_a - f / p.a) / (p.a * sd)
         border[:, 1 : 1 + size] = curve[:, :size]
-        own = np.hstack([curve[:, size:], np.zeros((metric.size, 1))])
-        along = np.column_stack([np.full(metric.size, -1 / sd), -value / sd, np.zeros(metric.size)])
+        own = np.hstack([curve[:, size:], np.zeros((len(metric), 1))])
+        along = np.column_stack([np.full(len(metric), -1 / sd), -value / sd, np.zeros(len(metric))])
         return value, Slope(border, own, along)
 
     def slope_band(self, metric: FloatArray, site: int = -1) -> Band:
         """The derivative of f along the metric, with its standard error: where its sign is certain."""
         p, place = self.parameters, self._place(site)
-        design = self.space.design(metric, np.full(metric.size, site), p.a, derivative=1)
+        design = self.space.design(metric, np.full(len(metric), site), p.a, derivative=1)
         curve, size = design.columns(place), design.shared_size
-        border = np.zeros((metric.size, self.problem.shape.border))
+        border = np.zeros((len(metric), self.problem.shape.border))
         border[:, 1 : 1 + size] = curve[:, :size]
-        own = np.hstack([curve[:, size:], np.zeros((metric.size, 1))])
-        se, _ = self._spread(Slope(border, own, np.zeros((metric.size, 3))), place)
-        return Band(design.apply(p.shared, p.own), se, np.zeros(metric.size))
+        own = np.hstack([curve[:, size:], np.zeros((len(metric), 1))])
+        se, _ = self._spread(Slope(border, own, np.zeros((len(metric), 3))), place)
+        return Band(design.apply(p.shared, p.own), se, np.zeros(len(metric)))
 
     def marginal(self, metric: FloatArray, site: int = -1) -> FloatArray:
         """The single suitability curve: skill integrated out over the population's mixture."""
@@ -169,8 +176,8 @@ class LatentFit:
 
     def predict(self, rider: IntArray, metric: FloatArray, site: IntArray) -> FloatArray:
         """Posterior-predictive probability of success: integrated over each rider's posterior, not plugged in."""
-        p, f = self.parameters, np.empty(metric.size)
-        for part in columns.slices(metric.size, columns.DESIGN_ROWS):
+        p, f = self.parameters, np.empty(len(metric))
+        for part in columns.slices(len(metric), columns.DESIGN_ROWS):
             f[part] = self.space.design(metric[part], site[part], p.a).apply(p.shared, p.own)
         return self.solution.at.posterior.expect(rider, f)
 

@@ -19,9 +19,12 @@ from scipy.interpolate import BSpline
 from isuit import columns
 from isuit.domain import FloatArray, IntArray
 
+from .smoothing import FREE
+
 DEGREE = 3
 INTERVALS = 20
 PENALTY_ORDER = 3
+SITE_ROUGH = 4  # rough functions of a site's deviation
 _CDF_CELLS = 4096  # resolution of the empirical distribution that places knots
 
 
@@ -129,6 +132,24 @@ class Spline:
     def free(self) -> int:
         """How many functions the penalty leaves free: the polynomials below its order."""
         return min(self.penalty_order, self.size) if self.degree else 1
+
+    def groups(self) -> list[int]:
+        """Which coefficients share a precision: none of the polynomials, all of the rough functions."""
+        return [FREE] * self.free + [0] * (self.size - self.free)
+
+    def deviation(self, size: int | None) -> tuple[FloatArray, list[int]]:
+        """Functions of a site's deviation, at most so many, basis functions x functions, and the kind of each: 0 tilt and
+        bend, 1 rough, 2 level."""
+        polynomials = self.free if size is None else min(self.free, size)
+        rough = min(SITE_ROUGH, self.size - self.free)
+        rough = rough if size is None else max(0, min(rough, size - self.free))
+        # The smoothest of the rough functions come last in the order of eigenvalues.
+        functions = np.hstack([self.in_raw[:, :polynomials], self.in_raw[:, self.size - rough :]])
+        return functions, [2] + [0] * (polynomials - 1) + [1] * rough
+
+    def exposure_design(self, metric: FloatArray) -> tuple[FloatArray, int]:
+        """Functions of where riders go, without the constant, which is the origin; and how many are free."""
+        return self.smooth_design(metric)[:, 1:], self.free - 1
 
     def smooth_design(self, metric: FloatArray, derivative: int = 0) -> FloatArray:
         """The same space in coordinates for estimation: free polynomials first, then whitened rough functions.

@@ -2,7 +2,8 @@
 
 An item is a metric cell at a site. Small cohorts keep every distinct metric; from `EXACT_ROWS` outcomes on, the
 metric is cut into cells of about a five-hundredth of the range, each represented by the mean of the metrics in
-it, which leaves an error of second order in the cell's width.
+it, which leaves an error of second order in the cell's width. Of several metrics a cell is a product of cells, and
+those of each are wider, so that riders still share some.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from .basis import Spline
 EXACT_ROWS = 5_000
 CELLS_PER_INTERVAL = 24
 _STEPS = 2**20
+_PARTS = {2: 8, 3: 2}  # of a spline's interval, by the number of metrics: cells
 _BUCKETS = 2**14  # equal parts of the range that find a metric's cell, five times as fast as bisection
 
 
@@ -32,7 +34,7 @@ class Counts:
 
     trials: csr_matrix  # riders x items
     successes: csr_matrix
-    item_metric: FloatArray
+    item_metric: FloatArray  # of several metrics, items x metrics
     item_site: IntArray  # or `NO_SITE`
 
     @property
@@ -105,6 +107,76 @@ def count(
     item_metric = cells.mean(present % cells.width, code_steps[present], code_trials[present])
     trials, successes = entries.matrices(seen)
     return Counts(trials, successes, item_metric, present // cells.width - 1)
+
+
+def count_conditions(
+    rider: CodeArray,
+    conditions: tuple[FloatArray, ...],
+    outcome: CodeArray,
+    splines: tuple[Spline, ...],
+    riders: int,
+    site: CodeArray | None = None,
+    chosen: NDArray[np.bool_] | None = None,
+) -> Counts:
+    """The same of several metrics: an item is a cell of all of them at a site."""
+    rows = slice(None) if chosen is None else np.flatnonzero(chosen)
+    rider, outcome = rider[rows], outcome[rows]
+    columns_ = [metric[rows] for metric in conditions]
+    cells = [_WideCells(spline, _PARTS.get(len(splines), 1)) for spline in splines]
+    if rider.size <= EXACT_ROWS:
+        cells = [_DistinctValues(metric) for metric in columns_]
+    code = np.zeros(rider.size, np.int64) if site is None else site[rows].astype(np.int64) + 1
+    for cell, metric in zip(cells, columns_, strict=True):
+        code = code * cell.width + cell.place(metric)
+    present, item, trials = np.unique(code, return_inverse=True, return_counts=True)
+    item_metric = np.empty((present.size, len(splines)))
+    for k, (cell, metric) in enumerate(zip(cells, columns_, strict=True)):
+        item_metric[:, k] = cell.means(metric, item, trials)
+    for cell in cells:
+        present = present // cell.width
+    order = np.argsort(rider, kind="stable")
+    entries = _Entries(riders, item_metric.shape[0])
+    for part in rider_slices(rider[order]):
+        own = order[part]
+        entries.add(rider[own], item[own], outcome[own], None)
+    matrices = entries.matrices(np.ones(item_metric.shape[0], dtype=bool))
+    return Counts(*matrices, item_metric, present - 1)
+
+
+class _DistinctValues:
+    """Every distinct value of a metric is a cell of its own."""
+
+    def __init__(self, metric: FloatArray) -> None:
+        self._values = np.unique(metric)
+        self.width = self._values.size
+
+    def place(self, metric: FloatArray) -> IntArray:
+        return np.searchsorted(self._values, metric)
+
+    def means(self, metric: FloatArray, item: IntArray, trials: IntArray) -> FloatArray:
+        result = np.empty(trials.size)
+        result[item] = metric
+        return result
+
+
+class _WideCells(_DistinctValues):
+    """Cells of a metric, as many in each of the spline's intervals."""
+
+    def __init__(self, spline: Spline, parts: int) -> None:
+        self._spline = spline
+        breaks = np.concatenate([[0.0], spline.inner_knots, [1.0]])
+        steps = np.arange(parts) / parts
+        self._edges = (breaks[:-1, None] + np.diff(breaks)[:, None] * steps).ravel()[1:]
+        self.width = self._edges.size + 1
+
+    def place(self, metric: FloatArray) -> IntArray:
+        return np.searchsorted(self._edges, self._spline.unit(metric), side="right")
+
+    def means(self, metric: FloatArray, item: IntArray, trials: IntArray) -> FloatArray:
+        # Whole multiples of a fraction of the range: their sums are exact, whatever the order of rows.
+        steps = np.bincount(item, weights=np.rint(self._spline.unit(metric) * _STEPS), minlength=trials.size)
+        spline = self._spline
+        return np.asarray(spline.lower + (spline.upper - spline.lower) * (steps / trials / _STEPS))
 
 
 class _Values:

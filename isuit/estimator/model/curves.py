@@ -26,9 +26,9 @@ from .anchor import Anchor
 from .basis import Spline
 from .design import Design, Rows
 from .smoothing import FREE, WEAK
+from .surface import Surface
 
 FEW_SITES = 5  # a variance between sites needs about this many; with fewer, levels are all but free
-SITE_ROUGH = 4  # rough functions of a site's deviation
 # Outcomes per site from which a site's deviation has a tilt and bend, and from which it is rough: below, shrinkage
 # would take the function away again, at the cost of a parameter for every site.
 TILT_OUTCOMES, ROUGH_OUTCOMES = 20, 200
@@ -50,14 +50,16 @@ class Curve:
 class CurveSpace:
     """The functions that f is built from: evaluates designs at any metric and site."""
 
-    spline: Spline
+    spline: Spline | Surface
     sites: int
     anchor: Anchor | None = None
     site_size: int | None = None  # functions of a site's deviation; None: all of them
     origin: int | None = None  # the clientele that others are told apart from; None: the largest
 
     @classmethod
-    def for_outcomes(cls, outcomes: int, spline: Spline, sites: int, anchor: Anchor | None = None) -> CurveSpace:
+    def for_outcomes(
+        cls, outcomes: int, spline: Spline | Surface, sites: int, anchor: Anchor | None = None
+    ) -> CurveSpace:
         """As rich a deviation per site as so many outcomes can tell."""
         per_site = outcomes / sites if sites else 0
         size = 1 if per_site < TILT_OUTCOMES else spline.free if per_site < ROUGH_OUTCOMES else None
@@ -69,36 +71,28 @@ class CurveSpace:
         return self.sites if self.sites >= FEW_SITES else 0
 
     @property
-    def curve_size(self) -> int:
-        """Coefficients of the curve that all sites share."""
-        return self.spline.size + (1 if self.anchor else 0)
-
-    @property
     def width(self) -> int:
         """Coefficients of a site's deviation."""
-        return self._polynomials + self._rough if self.sites else 0
+        return len(self._own[1])
 
-    @property
-    def _polynomials(self) -> int:
-        return self.spline.free if self.site_size is None else min(self.spline.free, self.site_size)
-
-    @property
-    def _rough(self) -> int:
-        rough = min(SITE_ROUGH, self.spline.size - self.spline.free)
-        return rough if self.site_size is None else max(0, min(rough, self.site_size - self.spline.free))
+    @cached_property
+    def _own(self) -> tuple[FloatArray, list[int]]:
+        """Raw functions x functions of a site's deviation, and the kind of each."""
+        functions, kinds = self.spline.deviation(self.site_size)
+        return (functions, kinds) if self.sites else (functions[:, :0], [])
 
     def groups(self) -> tuple[IntArray, IntArray]:
         """Which coefficients share a precision: of the shared ones, and of a place's own ones."""
-        rough = [0] * (self.spline.size - self.spline.free)
-        shared = [FREE] * self.spline.free + rough
+        shared = self.spline.groups()
         if self.anchor is not None:
             # Offset and scale of the anchor are free, tilt and bend away from it are shrunk.
-            shared = [FREE, FREE] + [1] * (self.spline.free - 1) + rough
+            free = self.spline.free
+            shared = [FREE, FREE] + [1] * (free - 1) + shared[free:]
         if not self.sites:
             return _renumbered(shared), np.zeros(0, np.int64)
-        first = max(shared) + 1
-        level = WEAK if not self.places else first + 2
-        own = [level] + [first] * (self._polynomials - 1) + [first + 1] * self._rough
+        first, kinds = max(shared) + 1, self._own[1]
+        # The level comes first, and its kind is the last.
+        own = [WEAK if k == 0 and not self.places else first + kind for k, kind in enumerate(kinds)]
         if not self.places:
             return _renumbered(shared + own * self.sites), np.zeros(0, np.int64)
         both = _renumbered(shared + own)
@@ -114,14 +108,6 @@ class CurveSpace:
         cut = coefficients.size - self.places * self.width
         return coefficients[:cut], coefficients[cut:].reshape(self.places, self.width if self.places else 0)
 
-    @cached_property
-    def _deviation(self) -> FloatArray:
-        """Raw functions x functions of a site's deviation."""
-        smooth = self.spline.in_raw
-        # The smoothest of the rough functions come last in the spline's order of eigenvalues.
-        rough = smooth[:, smooth.shape[1] - self._rough :] if self._rough else smooth[:, :0]
-        return np.hstack([smooth[:, : self._polynomials], rough])
-
     def design(self, metric: FloatArray, site: IntArray, a: float, derivative: int = 0) -> Design:
         """The design at these metrics and sites (-1: the shared curve); with a derivative, that along the metric.
 
@@ -132,15 +118,15 @@ class CurveSpace:
         raw, shared = splines, dense
         if self.anchor is not None:
             f0 = self.anchor.log_odds(metric, a)[0] if derivative == 0 else self.anchor.slope(metric, a)
-            index = np.column_stack([index, np.full(metric.size, raw)])
+            index = np.column_stack([index, np.full(len(metric), raw)])
             value = np.column_stack([value, f0])
             shared = np.zeros((raw + 1, dense.shape[1] + 1))
             shared[:raw, 0], shared[:raw, 2:], shared[raw, 1] = dense[:, 0], dense[:, 1:], 1.0
             raw += 1
         if self.places or not self.sites:
             own = np.zeros((raw, self.width))
-            own[:splines] = self._deviation if self.sites else 0.0
-            place = np.asarray(site, dtype=np.int64) if self.places else np.full(metric.size, -1)
+            own[:splines] = self._own[0]
+            place = np.asarray(site, dtype=np.int64) if self.places else np.full(len(metric), -1)
             return Design(Rows(index.astype(np.int32), value, place, own), shared, self.places)
         first, width = raw, self.width
         shared = np.block(
@@ -150,14 +136,14 @@ class CurveSpace:
             ]
         )
         here = np.asarray(site, dtype=np.int64)
-        functions = _dense(index, value, raw)[:, :splines] @ self._deviation
+        functions = _dense(index, value, raw)[:, :splines] @ self._own[0]
         # Levels that are all but free leave the shared level to chance: the shared curve is the mean of the sites'.
         count = self.sites if np.any(here < 0) else 1
         block = np.where((here < 0)[:, None], np.arange(count), np.where(np.arange(count) == 0, here[:, None], 0))
         weight = np.where((here < 0)[:, None], 1.0 / self.sites, np.where(np.arange(count) == 0, 1.0, 0.0))
-        index = np.hstack([index, (first + block[:, :, None] * width + np.arange(width)).reshape(metric.size, -1)])
-        value = np.hstack([value, (weight[:, :, None] * functions[:, None, :]).reshape(metric.size, -1)])
-        rows = Rows(index.astype(np.int32), value, np.full(metric.size, -1), np.zeros((shared.shape[0], 0)))
+        index = np.hstack([index, (first + block[:, :, None] * width + np.arange(width)).reshape(len(metric), -1)])
+        value = np.hstack([value, (weight[:, :, None] * functions[:, None, :]).reshape(len(metric), -1)])
+        rows = Rows(index.astype(np.int32), value, np.full(len(metric), -1), np.zeros((shared.shape[0], 0)))
         return Design(rows, shared, 0)
 
 
@@ -188,8 +174,9 @@ class ItemCurve:
     def at(self, a: float, shared: FloatArray, own: FloatArray) -> Curve:
         anchor = self.space.anchor
         if anchor is None:
-            return Curve(self.plain.apply(shared, own), self.plain, np.zeros(self.metric.size))
+            return Curve(self.plain.apply(shared, own), self.plain, np.zeros(len(self.metric)))
         f0, first, _ = anchor.log_odds(self.metric, a)
+        assert isinstance(self.space.spline, Spline)
         rows, column = self.plain.rows, self.space.spline.degree + 1
         value = rows.value.copy()
         value[:, column] = f0

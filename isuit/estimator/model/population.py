@@ -120,12 +120,11 @@ def population_of(counts: Counts, space: CurveSpace, correlated: bool, first_gro
     """Regressors of each rider's prior mean; `first_group` is the first precision that is not yet in use."""
     regressors, groups = np.zeros((counts.riders, 0)), np.zeros(0, np.int64)
     if correlated:
-        spline = space.spline
-        # The rider's mean basis vector, not the mean metric: difficulty can be U-shaped. The constant is the origin.
-        basis = spline.smooth_design(counts.item_metric)[:, 1:]
+        # The rider's mean basis vector, not the mean metric: difficulty can be U-shaped.
+        basis, free = space.spline.exposure_design(counts.item_metric)
         regressors = np.asarray(counts.trials @ basis) / np.maximum(counts.rider_trials, 1.0)[:, None]
         regressors = regressors - regressors.mean(axis=0)
-        groups = np.array([FREE] * (spline.free - 1) + [first_group] * (spline.size - spline.free))
+        groups = np.array([FREE] * free + [first_group] * (basis.shape[1] - free))
         first_group += 1
     nothing = np.zeros(0, np.int64)
     sites = space.sites
