@@ -195,6 +195,7 @@ class HeldOut:
 class DifficultyCurve:
     """Difficulty along the metric at one site (None: the curve that all sites share), in skill sds.
 
+    Of several metrics `dimension` names the one that it runs along; the others are held at their medians.
     A single-curve fit has a suitability and no difficulty. A site that cannot be compared with the others has
     neither difficulty nor standard error.
     """
@@ -204,6 +205,7 @@ class DifficultyCurve:
     difficulty: FloatArray | None
     difficulty_se: FloatArray | None
     suitability: FloatArray
+    dimension: str | None = None
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,13 @@ and at the top what others call:
     weighted_fit  weighted outcomes by site, and what one rider changes: for a release
     linking       two fits on one scale: for a trajectory
     suitability   scoring from the parameters that a fit records
+    surfaces      the same of several metrics
     gate, promotion, validity   what must hold before a latent fit stands for a cohort
 """
 
 from isuit.estimator.fit import ESTIMATOR_VERSION, fit, predict_held_out
+from isuit.estimator.model.support import is_supported
 from isuit.estimator.suitability import NO_DIFFICULTY, score, score_rows
+from isuit.estimator.surfaces import score_surface
 
-__all__ = ["ESTIMATOR_VERSION", "NO_DIFFICULTY", "fit", "predict_held_out", "score", "score_rows"]
+__all__ = ["ESTIMATOR_VERSION", "NO_DIFFICULTY", "fit", "is_supported", "predict_held_out", "score", "score_rows", "score_surface"]

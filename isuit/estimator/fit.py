@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,23 +20,28 @@ from isuit.domain import (
     PromotionReport,
     Skills,
 )
+from isuit.record import Parameters
 from isuit.record.diagnostics import CalibrationGroup, Scores, ScoresOfAll
 
 from .diagnostics import forecasts, heldout, newcomers, record
-from .gate import Gate, Incidence, check, incidence
+from .gate import Gate, Incidence, check, check_each, incidence
 from .likelihood import threads
 from .likelihood.latent import LatentFit, fit_latent
 from .likelihood.prepared import Prepared
+from .likelihood.single_curve import SingleCurve
 from .likelihood.solver import Progress
 from .model.anchor import anchor_of
 from .model.basis import Spline, spline_for
 from .model.components import in_largest
-from .model.counts import Counts, count
+from .model.counts import Counts, count, count_conditions
 from .model.curves import CurveSpace
 from .model.design import Design
 from .model.population import largest_clientele, visits
+from .model.support import reference, support_of
+from .model.surface import Surface, surface_for
 from .promotion import also_predicts, candidate
 from .suitability import latent_parameters, single_parameters
+from .surfaces import latent_surface, single_surface
 from .validity import validate
 
 ESTIMATOR_VERSION = "3"  # changes whenever the same cohort and configuration can give other numbers
@@ -50,9 +56,8 @@ def fit(data: Observations, config: FitConfig | None = None, progress: Progress 
     """Estimate difficulty and skill, or the single curve where that is the honest answer."""
     config = FitConfig() if config is None else config
     validate(data, config)
-    graph = incidence(data.rider, data.metric, len(data.riders), config.gate_bins)
-    gate = check(graph, config)
-    prepared = _prepare(data, config, spline_for(data.metric))
+    graph, gate = _gate(data, config)
+    prepared = _prepare(data, config, _functions(data))
     tried = candidate(prepared, gate.report, config, progress)
     found = _Found(data, config, graph, gate, prepared, tried.promotion)
     latent = tried.latent
@@ -65,6 +70,18 @@ def fit(data: Observations, config: FitConfig | None = None, progress: Progress 
     refit = partial(_refit, data, config, latent.space.spline, latent, progress, present_only=True)
     scored = newcomers.newcomers(data, refit, predicted.scores)
     return _latent_estimate(found, latent, scored)
+
+
+def _gate(data: Observations, config: FitConfig) -> tuple[Incidence, Gate]:
+    """The gate of the metric, or of each of several; and the graph with most bins, in which a rider's are counted."""
+    graphs = [incidence(data.rider, metric, len(data.riders), config.gate_bins) for metric in data.conditions]
+    if not data.further:
+        return graphs[0], check(graphs[0], config)
+    return max(graphs, key=lambda graph: graph.seen.shape[1]), check_each(graphs, data.metrics, config)
+
+
+def _functions(data: Observations) -> Spline | Surface:
+    return surface_for(data.metrics, data.conditions) if data.further else spline_for(data.metric)
 
 
 @dataclass(frozen=True)
@@ -92,16 +109,22 @@ class _Found:
 def _prepare(
     data: Observations,
     config: FitConfig,
-    spline: Spline,
+    spline: Spline | Surface,
     space: CurveSpace | None = None,
     chosen: NDArray[np.bool_] | None = None,
 ) -> Prepared:
     sites = len(data.sites) if len(data.sites) > 1 else 0
     site = data.site if sites else None
-    counts = count(data.rider, data.metric, data.outcome, spline, len(data.riders), site, chosen=chosen)
+    if isinstance(spline, Surface):
+        counts = count_conditions(
+            data.rider, data.conditions, data.outcome, spline.splines, len(data.riders), site, chosen
+        )
+    else:
+        counts = count(data.rider, data.metric, data.outcome, spline, len(data.riders), site, chosen=chosen)
     if space is None:
         outcomes = len(data) if chosen is None else int(np.count_nonzero(chosen))
-        space = CurveSpace.for_outcomes(outcomes, spline, sites, anchor_of(config.anchor, spline))
+        anchor = None if isinstance(spline, Surface) else anchor_of(config.anchor, spline)
+        space = CurveSpace.for_outcomes(outcomes, spline, sites, anchor)
         space = replace(space, origin=largest_clientele(counts, sites) if sites else None)
     return Prepared(counts, space)
 
@@ -137,7 +160,7 @@ def _predict(
     full: LatentFit | None,
     progress: Progress | None,
 ) -> tuple[FloatArray, FloatArray]:
-    spline = spline_for(data.metric) if full is None else full.space.spline
+    spline = _functions(data) if full is None else full.space.spline
     fitted = _refit(data, config, spline, full, progress, ~kept_back, "held out")
     test = data.rows(kept_back)
     site = newcomers.places(test, fitted.space)
@@ -147,7 +170,7 @@ def _predict(
 def _refit(
     data: Observations,
     config: FitConfig,
-    spline: Spline,
+    spline: Spline | Surface,
     full: LatentFit | None,
     progress: Progress | None,
     chosen: NDArray[np.bool_],
@@ -171,18 +194,50 @@ def _refit(
     return newcomers.Refit(prepared.space, prepared.single, latent)
 
 
-def _grid(space: CurveSpace) -> FloatArray:
-    if space.spline.lower == space.spline.upper:
-        return np.array([space.spline.lower])
-    return np.linspace(space.spline.lower, space.spline.upper, GRID_POINTS)
+@dataclass(frozen=True)
+class _Along:
+    """Where a curve is evaluated: the values of its metric, and the conditions, which of one metric are the same."""
+
+    metric: FloatArray
+    condition: FloatArray
+    dimension: str | None
+
+
+def _grids(data: Observations, space: CurveSpace) -> list[_Along]:
+    """The curve's metrics; of several, those of each with the others at their medians."""
+    spline = space.spline
+    if not isinstance(spline, Surface):
+        metric = _grid(spline)
+        return [_Along(metric, metric, None)]
+    medians = np.array(reference(data.conditions))
+    found = []
+    for k, name in enumerate(spline.metrics):
+        metric = _grid(spline.splines[k])
+        condition = np.tile(medians, (metric.size, 1))
+        condition[:, k] = metric
+        found.append(_Along(metric, condition, name))
+    return found
+
+
+def _grid(spline: Spline) -> FloatArray:
+    if spline.lower == spline.upper:
+        return np.array([spline.lower])
+    return np.linspace(spline.lower, spline.upper, GRID_POINTS)
 
 
 def _single_estimate(found: _Found) -> Estimate:
     prepared, single, predicted = found.prepared, found.prepared.single, found.predicted
-    metric = _grid(prepared.space)
     curves = [
-        DifficultyCurve(name, metric, None, None, single.suitability(_at(prepared.space, metric, code, 0.0)))
+        DifficultyCurve(
+            name,
+            along.metric,
+            None,
+            None,
+            single.suitability(_at(prepared.space, along.condition, code, 0.0)),
+            along.dimension,
+        )
         for code, name in _places(found.data, prepared.space)
+        for along in _grids(found.data, prepared.space)
     ]
     return Estimate(
         kind="single-curve",
@@ -195,7 +250,7 @@ def _single_estimate(found: _Found) -> Estimate:
         held_out=predicted.held_out,
         curves=tuple(curves),
         skills=None,
-        parameters=single_parameters(prepared.space, found.data.sites, single),
+        parameters=_single_parameters(found, single),
         diagnostics=record.of_single(
             found.gate.report,
             single,
@@ -207,17 +262,17 @@ def _single_estimate(found: _Found) -> Estimate:
 
 def _latent_estimate(found: _Found, latent: LatentFit, scored: ScoresOfAll) -> Estimate:
     data, prepared, predicted = found.data, found.prepared, found.predicted
-    metric = _grid(prepared.space)
+    grids = _grids(data, prepared.space)
     comparable = _comparable_sites(prepared.counts, prepared.space.sites)
     incomparable = [data.sites[s] for s in np.flatnonzero(~comparable)]
     curves = []
-    for code, name in _places(data, prepared.space):
-        suitability = latent.marginal(metric, code)
+    for (code, name), along in product(_places(data, prepared.space), grids):
+        suitability = latent.marginal(along.condition, code)
         if name in incomparable:
-            curves.append(DifficultyCurve(name, metric, None, None, suitability))
+            curves.append(DifficultyCurve(name, along.metric, None, None, suitability, along.dimension))
         else:
-            band = latent.difficulty(metric, code)
-            curves.append(DifficultyCurve(name, metric, band.value, band.se, suitability))
+            band = latent.difficulty(along.condition, code)
+            curves.append(DifficultyCurve(name, along.metric, band.value, band.se, suitability, along.dimension))
     return Estimate(
         kind="latent",
         estimator_version=ESTIMATOR_VERSION,
@@ -229,7 +284,7 @@ def _latent_estimate(found: _Found, latent: LatentFit, scored: ScoresOfAll) -> E
         held_out=predicted.held_out,
         curves=tuple(curves),
         skills=_skills(data, found.gate, found.graph, latent),
-        parameters=latent_parameters(prepared.space, data.sites, latent, incomparable),
+        parameters=_latent_parameters(found, latent, incomparable),
         diagnostics=record.of_latent(
             found.gate.report,
             data,
@@ -245,6 +300,20 @@ def _latent_estimate(found: _Found, latent: LatentFit, scored: ScoresOfAll) -> E
     )
 
 
+def _single_parameters(found: _Found, single: SingleCurve) -> Parameters:
+    data, space = found.data, found.prepared.space
+    if not isinstance(space.spline, Surface):
+        return single_parameters(space, data.sites, single)
+    return single_surface(space, space.spline, data.sites, single, support_of(data, found.config))
+
+
+def _latent_parameters(found: _Found, latent: LatentFit, incomparable: list[str]) -> Parameters:
+    data, space = found.data, found.prepared.space
+    if not isinstance(space.spline, Surface):
+        return latent_parameters(space, data.sites, latent, incomparable)
+    return latent_surface(space, space.spline, data.sites, latent, incomparable, support_of(data, found.config))
+
+
 def _places(data: Observations, space: CurveSpace) -> list[tuple[int, str | None]]:
     """Code and name of every curve to evaluate: the shared one first."""
     if not space.sites:
@@ -253,7 +322,7 @@ def _places(data: Observations, space: CurveSpace) -> list[tuple[int, str | None
 
 
 def _at(space: CurveSpace, metric: FloatArray, code: int, a: float) -> Design:
-    return space.design(metric, np.full(metric.size, code), a)
+    return space.design(metric, np.full(len(metric), code), a)
 
 
 def _comparable_sites(counts: Counts, sites: int) -> NDArray[np.bool_]:

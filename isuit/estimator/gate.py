@@ -7,7 +7,7 @@ is left is connected and holds at least half of the outcomes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -90,6 +90,31 @@ def check(graph: Incidence, config: FitConfig) -> Gate:
         bins=bins,
     )
     return Gate(report, members)
+
+
+def check_each(graphs: list[Incidence], names: tuple[str, ...], config: FitConfig) -> Gate:
+    """The gate of every metric of several: all must pass, and the core is who is in the core of each.
+
+    A metric with few levels has few bins: of these a rider needs all but one, at most.
+    """
+    gates = []
+    for graph in graphs:
+        bins = graph.seen.shape[1]
+        gates.append(check(graph, replace(config, min_bins_per_rider=min(config.min_bins_per_rider, max(1, bins - 1)))))
+    reports = [gate.report for gate in gates]
+    core = np.logical_and.reduce([gate.core for gate in gates])
+    report = GateReport(
+        ok=all(reports),
+        reading=config.gate,
+        shortfalls=tuple(
+            f"{name}: {shortfall}" for name, one in zip(names, reports, strict=True) for shortfall in one.shortfalls
+        ),
+        core_share=min(one.core_share for one in reports),
+        core_riders=int(core.sum()),
+        riders=reports[0].riders,
+        bins=max(one.bins for one in reports),
+    )
+    return Gate(report, core)
 
 
 def _core(seen: NDArray[np.bool_], least_bins: int, least_riders: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:

@@ -10,7 +10,7 @@ from scipy.special import expit
 
 from isuit.domain import NO_SITE, Z95, FloatArray, IntArray
 from isuit.errors import InputError
-from isuit.record.parameters import Band, LatentParameters, Parameters, Population, SingleCurveParameters
+from isuit.record.parameters import Band, CurveParameters, LatentParameters, Population, SingleCurveParameters
 
 from .likelihood.latent import LatentFit
 from .likelihood.single_curve import SingleCurve
@@ -32,7 +32,7 @@ def single_parameters(space: CurveSpace, sites: tuple[str, ...], single: SingleC
 
     The standard errors take outcomes as independent of one another, because a single curve knows no riders.
     """
-    metric = band_metric(space.spline)
+    metric = band_metric(_spline(space))
     bands = {}
     for code, name in _curves(space, sites):
         design = space.design(metric, np.full(metric.size, code), 0.0)
@@ -45,7 +45,7 @@ def latent_parameters(
     space: CurveSpace, sites: tuple[str, ...], latent: LatentFit, incomparable: list[str]
 ) -> LatentParameters:
     """What scoring needs of a latent fit; a site that cannot be compared with the others has no band."""
-    metric = band_metric(space.spline)
+    metric = band_metric(_spline(space))
     bands = {}
     for code, name in _curves(space, sites):
         if name not in incomparable:
@@ -66,6 +66,12 @@ def _curves(space: CurveSpace, sites: tuple[str, ...]) -> list[tuple[int, str]]:
     return [(NO_SITE, ""), *(enumerate(sites) if space.sites else [])]
 
 
+def _spline(space: CurveSpace) -> Spline:
+    """Of one metric; a fit of several records a surface."""
+    assert isinstance(space.spline, Spline)
+    return space.spline
+
+
 class _Space(TypedDict):
     """The part of the parameters that describes the space of curves."""
 
@@ -80,7 +86,7 @@ class _Space(TypedDict):
 
 
 def _space(space: CurveSpace, sites: tuple[str, ...]) -> _Space:
-    spline, anchor = space.spline, space.anchor
+    spline, anchor = _spline(space), space.anchor
     points = None
     if anchor is not None:
         points = tuple(zip(anchor.metric.tolist(), anchor.suitability.tolist(), strict=True))
@@ -96,14 +102,14 @@ def _space(space: CurveSpace, sites: tuple[str, ...]) -> _Space:
     }
 
 
-def _space_of(parameters: Parameters) -> CurveSpace:
+def _space_of(parameters: CurveParameters) -> CurveSpace:
     """The space that `_space` described."""
     lower, upper = parameters.metric_range
     spline = Spline(lower, upper, parameters.inner_knots, parameters.degree, parameters.penalty_order)
     return CurveSpace(spline, len(parameters.sites), _anchor(parameters), parameters.site_size)
 
 
-def _anchor(parameters: Parameters) -> Anchor | None:
+def _anchor(parameters: CurveParameters) -> Anchor | None:
     """The anchor that a fit was made with; without a spacing it is of a fit whose anchor was joined by lines."""
     if parameters.anchor is None:
         return None
@@ -113,7 +119,7 @@ def _anchor(parameters: Parameters) -> Anchor | None:
     return Anchor(metric, suitability, parameters.anchor_spacing)
 
 
-def score(parameters: Parameters, metric: float, site: str | None, skill: float) -> tuple[float, float, float]:
+def score(parameters: CurveParameters, metric: float, site: str | None, skill: float) -> tuple[float, float, float]:
     """Suitability at one metric and site (None: the shared curve) for a skill, and its 95 % band."""
     name = site if site is not None and parameters.sites else ""
     if name not in parameters.bands:
@@ -131,7 +137,7 @@ class Scored(NamedTuple):
     upper: FloatArray
 
 
-def score_rows(parameters: Parameters, metric: FloatArray, site: IntArray, skill: FloatArray) -> Scored:
+def score_rows(parameters: CurveParameters, metric: FloatArray, site: IntArray, skill: FloatArray) -> Scored:
     """Suitability for the skill of each row at its metric and site, and its 95 % band.
 
     A site is its place in `parameters.sites`, or `NO_SITE` for the shared curve, and must have a band. A single curve
@@ -140,11 +146,11 @@ def score_rows(parameters: Parameters, metric: FloatArray, site: IntArray, skill
     """
     codes, band = np.unique(site, return_inverse=True)
     names = ["" if code == NO_SITE else parameters.sites[code] for code in codes.tolist()]
-    f, spline = _curve(parameters, metric, site), _space_of(parameters).spline
+    f, spline = _curve(parameters, metric, site), _spline(_space_of(parameters))
     at = np.clip(metric, spline.lower, spline.upper)
     se = _interpolate(spline, [parameters.bands[name].se for name in names], at, band)
     if not isinstance(parameters, LatentParameters):
-        return _with_band(-f, se)
+        return with_band(-f, se)
     with_discrimination = [parameters.bands[name].with_discrimination or () for name in names]
     a, mean, sd = parameters.raw_discrimination, parameters.population.mean, parameters.population.sd
     gap, discrimination = skill - (f / a - mean) / sd, a * sd
@@ -153,10 +159,10 @@ def score_rows(parameters: Parameters, metric: FloatArray, site: IntArray, skill
         + (gap * parameters.discrimination_se) ** 2
         - 2 * discrimination * gap * _interpolate(spline, with_discrimination, at, band)
     )
-    return _with_band(discrimination * gap, np.sqrt(np.maximum(variance, 0.0)))
+    return with_band(discrimination * gap, np.sqrt(np.maximum(variance, 0.0)))
 
 
-def _curve(parameters: Parameters, metric: FloatArray, site: IntArray) -> FloatArray:
+def _curve(parameters: CurveParameters, metric: FloatArray, site: IntArray) -> FloatArray:
     """f at each row; some at a time, because the anchor's log odds are integrals over skill at each of them."""
     space = _space_of(parameters)
     shared, own = space.split(np.array(parameters.coefficients))
@@ -182,5 +188,6 @@ def _interpolate(spline: Spline, bands: list[tuple[float, ...]], at: FloatArray,
     return np.asarray(level + first * step + second * step**2 + third * step**3)
 
 
-def _with_band(log_odds: FloatArray, se: FloatArray) -> Scored:
+def with_band(log_odds: FloatArray, se: FloatArray) -> Scored:
+    """Suitability from log odds and their standard error."""
     return Scored(expit(log_odds), expit(log_odds - Z95 * se), expit(log_odds + Z95 * se))

@@ -212,6 +212,21 @@ class ScoresOfAll:
 
 
 @dataclass(frozen=True, kw_only=True)
+class TermReport:
+    """A term of a surface: a main effect of one metric, or the interaction of two."""
+
+    metrics: tuple[str, ...]
+    sd: float = field(metadata=described("Of difficulty (of log odds in a single curve), over the outcomes."))
+    degrees_of_freedom: float = field(metadata=described("Effective; near zero where shrinkage took the term away."))
+    p_value: float = field(metadata=described("Of the approximate test that the term is zero."))
+    is_zero: bool = field(metadata=described("Whether the term is told to be zero: the test does not reject at 5 %."))
+    explained_by_others: float = field(
+        metadata=described("Share of the variance of the term's functions that the other terms can take over.")
+    )
+    sentence: str | None = field(metadata=described("Where metrics move together so much that they are hard to tell apart."))
+
+
+@dataclass(frozen=True, kw_only=True)
 class Diagnostics:
     """What a fit says about itself. A single-curve fit has only the first few."""
 
@@ -229,3 +244,4 @@ class Diagnostics:
     marginal_reliability: float | None = None
     item_fit: tuple[ItemBand, ...] | None = None
     assumptions: Assumptions | None = None
+    terms: tuple[TermReport, ...] | None = None

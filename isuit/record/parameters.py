@@ -58,4 +58,82 @@ class LatentParameters(_Curves):
     discrimination_se: float
 
 
-Parameters = SingleCurveParameters | LatentParameters
+@dataclass(frozen=True, kw_only=True)
+class SplineRecord:
+    """A spline along one metric, and the mean of each of its basis functions over the cohort."""
+
+    metric_range: tuple[float, float]
+    inner_knots: Numbers
+    degree: int
+    penalty_order: int
+    means: Numbers
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairSupport:
+    """Of two metrics, which of their bins were met together by enough riders: a row of 0 and 1 for each bin of the
+    first."""
+
+    metrics: tuple[int, int]
+    riders: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Support:
+    """Where there were outcomes: the range and inner bin edges of each metric, and the pairs. `reference` has the
+    medians, at which the other metrics are held along a main effect."""
+
+    ranges: tuple[tuple[float, float], ...]
+    edges: tuple[Numbers, ...]
+    pairs: tuple[PairSupport, ...]
+    reference: Numbers
+
+
+@dataclass(frozen=True, kw_only=True)
+class SiteCovariance:
+    """How certain a site's own functions are: their covariance, and that with the shared ones, row by row."""
+
+    own: Numbers
+    with_shared: Numbers
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Surfaces:
+    """The surfaces of a fit of several metrics, of either kind.
+
+    `covariance` is the lower triangle, row by row, of that of the shared coefficients; before them stands the
+    discrimination and after them the mean and sd of skill and the total discrimination, in a latent fit. `incomparable`
+    names the sites without a difficulty.
+    """
+
+    metrics: tuple[str, ...]
+    splines: tuple[SplineRecord, ...]
+    margins: tuple[SplineRecord, ...]
+    support: Support
+    sites: tuple[str, ...]
+    site_size: int | None
+    coefficients: Numbers
+    covariance: Numbers
+    site_covariances: tuple[SiteCovariance, ...]
+    incomparable: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SingleSurfaceParameters(_Surfaces):
+    """Of a single surface for all: its coefficients are log odds."""
+
+    kind: Literal["single-surface"] = "single-surface"
+
+
+@dataclass(frozen=True, kw_only=True)
+class LatentSurfaceParameters(_Surfaces):
+    """Of a latent fit of several metrics: its coefficients are discrimination times difficulty."""
+
+    kind: Literal["latent-surface"] = "latent-surface"
+    raw_discrimination: float
+    population: Population
+
+
+CurveParameters = SingleCurveParameters | LatentParameters
+SurfaceParameters = SingleSurfaceParameters | LatentSurfaceParameters
+Parameters = CurveParameters | SurfaceParameters

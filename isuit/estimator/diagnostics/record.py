@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from isuit.domain import Exposure, GateReport, Observations
+from isuit.domain import NO_SITE, Exposure, GateReport, Observations
 from isuit.record.diagnostics import (
     CalibrationGroup,
     Convergence,
@@ -15,16 +15,20 @@ from isuit.record.diagnostics import (
     ItemBand,
     OutsideCore,
     ScoresOfAll,
+    TermReport,
 )
 
 from ..likelihood.latent import LatentFit
 from ..likelihood.single_curve import SingleCurve
 from ..model.counts import Counts
 from ..model.curves import CurveSpace
+from ..model.surface import Surface
+from ..model.terms import term_effects
 from . import assumptions
 from .exposure import ESTIMAND, along, compared, exposure
 from .minimum import least_difficulty
 
+TOGETHER = 0.5  # share of a main effect that others explain from which it is told
 BANDS = 10  # of the metric, for item fit
 
 
@@ -76,6 +80,7 @@ def of_latent(
         marginal_reliability=spread / (spread + doubt),
         item_fit=_item_fit(counts, latent),
         assumptions=assumptions.tests(latent),
+        terms=_terms(counts, latent),
     )
 
 
@@ -100,3 +105,43 @@ def _item_fit(counts: Counts, latent: LatentFit) -> tuple[ItemBand, ...]:
             )
         )
     return tuple(bands)
+
+
+def _terms(counts: Counts, latent: LatentFit) -> tuple[TermReport, ...] | None:
+    """What each term of a surface does; None where there is one metric."""
+    surface, p = latent.space.spline, latent.parameters
+    if not isinstance(surface, Surface):
+        return None
+    own = slice(1, 1 + surface.in_raw.shape[1])
+    effects = term_effects(
+        surface,
+        latent.space.design(counts.item_metric, np.full(counts.items, NO_SITE), p.a),
+        counts.item_trials,
+        p.shared[: surface.in_raw.shape[1]],
+        latent.solution.covariance.border[own, own],
+        latent.degrees_of_freedom[own],
+    )
+    reports = []
+    for effect in effects:
+        names = tuple(surface.metrics[k] for k in effect.metrics)
+        reports.append(
+            TermReport(
+                metrics=names,
+                sd=effect.sd / (p.a * latent.units.sd),
+                degrees_of_freedom=effect.degrees_of_freedom,
+                p_value=effect.p_value,
+                is_zero=effect.is_zero,
+                explained_by_others=effect.explained,
+                sentence=_together(names, effect.explained) if len(names) == 1 else None,
+            )
+        )
+    return tuple(reports)
+
+
+def _together(names: tuple[str, ...], explained: float) -> str | None:
+    if explained < TOGETHER:
+        return None
+    return (
+        f"{names[0]} moves with the other metrics, which explain {explained:.0%} of what it could do: its effect is hard "
+        "to tell from theirs, and its band is as wide as that makes it."
+    )

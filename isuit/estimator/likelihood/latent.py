@@ -108,6 +108,18 @@ class LatentFit:
         with_discrimination = crossed[:, 2] + slope.along @ self._products[:, 2]
         return np.sqrt(np.maximum(variance, 0.0)), with_discrimination
 
+    def joint_covariances(self) -> tuple[FloatArray, list[tuple[FloatArray, FloatArray]]]:
+        """Of (a, shared coefficients, mean and sd of skill, discrimination); and of each place's own coefficients, with
+        themselves and with the former."""
+        factor, size = self.solution.covariance, 1 + self.problem.curve.plain.shared_size
+        above, below = self.problem.shape.split(self._solved)
+        border = np.block([[factor.border[:size, :size], above[:size]], [above[:size].T, self._products]])
+        by_place = [
+            (factor.blocks[place][:-1, :-1], np.hstack([self._cross[place][:-1, :size], below[place][:-1]]))
+            for place in range(self.space.places)
+        ]
+        return border, by_place
+
     @cached_property
     def _cross(self) -> FloatArray:
         return self.solution.covariance.cross
@@ -184,15 +196,15 @@ class LatentFit:
     @property
     def effective_degrees_of_freedom(self) -> float:
         """Of all parameters: the trace of (information + precisions)^-1 times information."""
-        return float(self._degrees_of_freedom.sum())
+        return float(self.degrees_of_freedom.sum())
 
     @property
     def population_degrees_of_freedom(self) -> float:
         """The part of the above that the population's regressors take."""
-        return float(self.problem.regression(self._degrees_of_freedom).sum())
+        return float(self.problem.regression(self.degrees_of_freedom).sum())
 
     @cached_property
-    def _degrees_of_freedom(self) -> FloatArray:
+    def degrees_of_freedom(self) -> FloatArray:
         """By parameter: what the data say of it, against what its precision does."""
         weight = precisions(self.solution.rho, self.problem.groups)
         diagonal = self.solution.covariance.diagonal(certain=True)

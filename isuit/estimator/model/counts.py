@@ -122,7 +122,7 @@ def count_conditions(
     rows = slice(None) if chosen is None else np.flatnonzero(chosen)
     rider, outcome = rider[rows], outcome[rows]
     columns_ = [metric[rows] for metric in conditions]
-    cells = [_WideCells(spline, _PARTS.get(len(splines), 1)) for spline in splines]
+    cells: list[_DistinctValues] = [_WideCells(spline, _PARTS.get(len(splines), 1)) for spline in splines]
     if rider.size <= EXACT_ROWS:
         cells = [_DistinctValues(metric) for metric in columns_]
     code = np.zeros(rider.size, np.int64) if site is None else site[rows].astype(np.int64) + 1

@@ -98,7 +98,7 @@ class Surface:
             first += spline.size
         margins = [_centred(spline, mean) for spline, mean in zip(self.margins, self.margin_means, strict=True)]
         for j, k in self.pairs:
-            columns_.append(_embedded(np.kron(margins[j], margins[k]), first, total))
+            columns_.append(_embedded(np.asarray(np.kron(margins[j], margins[k]), np.float64), first, total))
             first += len(margins[j]) * len(margins[k])
         return np.hstack([level, *polynomials, *rough, *columns_])
 

@@ -49,7 +49,7 @@ def term_effects(
     their covariance and effective degrees of freedom, one each."""
     root = np.sqrt(weight / weight.sum())[:, None]
     columns = design.columns()[:, : surface.in_raw.shape[1]] * root
-    triangle = np.linalg.qr(columns, mode="r")
+    triangle: FloatArray = np.asarray(np.linalg.qr(columns, mode="r"))
     found = []
     for term in surface.terms:
         of_term = triangle[:, term.coefficients]
