@@ -1,4 +1,4 @@
-"""Many places in one fit, and places of which there is little to tell: bands as wide as they must be, and no failure."""
+"""Many places in one fit, and places of which there is little to tell: bands as wide as must be, and no failure."""
 
 from __future__ import annotations
 

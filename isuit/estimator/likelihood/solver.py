@@ -236,7 +236,7 @@ class _Climb:
     def _refuse_what_is_told_wholly(self) -> None:
         """Where every outcome can be told, parameters only grow: there is no maximum."""
         if self._at.log_likelihood > -_TOLD:
-            raise NoMaximum("metric, sites and where riders go tell every outcome, so nothing is left for skill to tell")
+            raise NoMaximum("metric, sites and where riders go tell every outcome, so nothing is left for skill")
         if self.phi[0] > _MOST_SKILL and self._at.gradient[0] > 0:
             raise NoMaximum(
                 "skill decides every outcome and nothing is left to chance, so the discrimination has no finite value"
