@@ -19,14 +19,17 @@ def print_sketch(curves: Sequence[CurvePoint]) -> None:
     """The shared curve, or the only one, as a picture of text."""
     from .sketch import sketch
 
-    shared = [point for point in curves if point.site is None] or curves
-    if not shared:
-        return
-    metric = [point.metric for point in shared]
-    if all(point.difficulty is not None for point in shared):
-        print(sketch(metric, [point.difficulty or 0.0 for point in shared], "difficulty", "skill sd"))
-    else:
-        print(sketch(metric, [point.suitability for point in shared], "suitability", "probability"))
+    shared = [point for point in curves if point.site is None] or list(curves)
+    several = len({point.dimension for point in shared}) > 1
+    for dimension, points in groupby(shared, key=lambda point: point.dimension):
+        along = list(points)
+        if several:
+            print(f"along {dimension}, with the other metrics at their medians:")
+        metric = [point.metric for point in along]
+        if all(point.difficulty is not None for point in along):
+            print(sketch(metric, [point.difficulty or 0.0 for point in along], "difficulty", "skill sd"))
+        else:
+            print(sketch(metric, [point.suitability for point in along], "suitability", "probability"))
 
 
 def print_curves(fit_id: str, curves: Sequence[CurvePoint], sites: Sequence[str], everything: bool) -> None:
@@ -103,9 +106,14 @@ def _print_best(best: _Best) -> None:
 
 
 def _print_points(curves: Iterable[CurvePoint]) -> None:
-    for point in curves:
+    listed = list(curves)
+    several = len({point.dimension for point in listed}) > 1
+    for point in listed:
         level = "-" if point.difficulty is None else f"{point.difficulty:+.2f}"
-        print(f"{point.site or 'all':<20} {point.metric:10.4g} {level:>7} {_band(point):<8} {point.suitability:6.3f}")
+        along = f"{point.dimension:<20} " if several else ""
+        print(
+            f"{point.site or 'all':<20} {along}{point.metric:10.4g} {level:>7} {_band(point):<8} {point.suitability:6.3f}"
+        )
 
 
 def _band(point: CurvePoint) -> str:

@@ -18,6 +18,7 @@ def print_diagnostics(shown: FitDetail) -> None:
     if found.estimand:
         _say("estimand", found.estimand)
     _print_fit(found)
+    _print_terms(found)
     _print_exposure(found)
     if found.scores is not None:
         _print_scores(found.scores, "" if shown.fit.held_out is None else shown.fit.held_out.split)
@@ -52,6 +53,21 @@ def _print_fit(found: Diagnostics) -> None:
         names, more = found.incomparable_sites[:_NAMED], len(found.incomparable_sites) - _NAMED
         told = ", ".join(names) + (f" and {more} more, which --json lists" if more > 0 else "")
         _say("sites", f"{len(found.incomparable_sites)} cannot be compared: {told}")
+
+
+def _print_terms(found: Diagnostics) -> None:
+    """Of several metrics: what each main effect is, and what each interaction adds."""
+    for term in found.terms or ():
+        name = " x ".join(term.metrics)
+        kind = "main effect" if len(term.metrics) == 1 else "interaction"
+        told = "zero, as far as the data show" if term.is_zero else f"moves difficulty by {term.sd:.2f} sd"
+        _say(
+            kind,
+            f"{name}: {told} (p = {term.p_value:.2g}, {term.degrees_of_freedom:.1f} degrees of freedom; the others "
+            f"explain {term.explained_by_others:.0%} of it)",
+        )
+        if term.sentence:
+            _say("", term.sentence)
 
 
 def _print_exposure(found: Diagnostics) -> None:

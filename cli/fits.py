@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from .curves import print_curves, print_ranking, print_sketch, require_sites
-from .options import DEFAULT_STORE, DEFAULT_WAIT, Column, Fit, Json, Store, Timezone, Wait
+from .options import DEFAULT_STORE, DEFAULT_WAIT, Column, Fit, Json, Metrics, Store, Timezone, Wait
 from .output import note, print_json, print_table, progress_bar
 
 if TYPE_CHECKING:
@@ -42,7 +42,11 @@ def fit(
         list[str], typer.Option("--cohort", help="A Parquet, CSV or Arrow file, a directory or a glob. Repeatable.")
     ],
     activity: Annotated[str, typer.Option("--activity", help="What the riders do.")] = "unspecified",
-    dimension: Annotated[str, typer.Option("--dimension", help="What the metric measures.")] = "metric",
+    dimension: Annotated[
+        str | None,
+        typer.Option("--dimension", help="What the metric measures.  [default: metric, or the names of several]"),
+    ] = None,
+    metric: Metrics = None,
     anchor: Annotated[
         Path | None,
         typer.Option("--anchor", help="An expert's suitability curve: points as CSV or JSON, or a profile."),
@@ -75,8 +79,9 @@ def fit(
     """Canonicalise, hash, gate and fit a cohort, and record the result."""
     from isuit.domain import FitConfig
     from isuit.service.fitting import fit as run
-    from isuit.service.inputs import checked_label, parse_mapping, read_anchor, read_sites
+    from isuit.service.inputs import checked_label, dimension_of, parse_mapping, read_anchor, read_sites
 
+    dimension = dimension or dimension_of(metric)
     config = FitConfig(
         activity=checked_label(activity, "--activity"),
         dimension=checked_label(dimension, "--dimension"),
@@ -91,7 +96,8 @@ def fit(
             store,
             cohort,
             config,
-            columns=parse_mapping(column),
+            columns=parse_mapping(column, metric),
+            metrics=metric,
             timezone=timezone,
             sites=read_sites(sites) if sites else None,
             wait=wait,
@@ -232,7 +238,10 @@ def show(
 
 def score(
     fit: Fit,
-    metric: Annotated[float | None, typer.Option("--metric", help="The condition.")] = None,
+    metric: Annotated[
+        list[str] | None,
+        typer.Option("--metric", help="The condition: a number, or of several metrics NAME=VALUE of each."),
+    ] = None,
     skill: Annotated[
         str | None, typer.Option("--skill", help="beginner, intermediate, expert, or a number in skill sds.")
     ] = None,
@@ -253,7 +262,7 @@ def score(
     from isuit.service import scoring
 
     if conditions is not None:
-        if out is None or metric is not None:
+        if out is None or metric:
             raise InputError("--conditions needs --out for the scores, and no --metric")
         scored = scoring.score_file(store, fit, conditions, out, skill, wait, strict)
         for reason, count in scored.not_scored.items():
@@ -263,9 +272,9 @@ def score(
         else:
             note(f"scored {scored.rows - sum(scored.not_scored.values())} conditions into {out}")
         return
-    if metric is None:
+    if not metric:
         raise InputError("give a condition with --metric, or a file of them with --conditions and --out")
-    report = scoring.score(store, fit, metric, skill, site, wait)
+    report = scoring.score(store, fit, scoring.parse_condition(metric), skill, site, wait)
     if json:
         print_json(report)
         return

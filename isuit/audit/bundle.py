@@ -33,6 +33,7 @@ from isuit.store.migrations import tables
 from isuit.store.paths import DIRECTORY_MODE
 
 COLUMNS = ("site", "metric", "difficulty", "difficulty_se", "suitability")
+SEVERAL = ("site", "dimension", *COLUMNS[1:])  # of several metrics, each of which has its curves
 FILES = {"README.md", "atlas.csv", "cohort.tsv", "fit.json", "log.jsonl"}
 LARGEST_LOG = 256 << 20  # bytes; an event takes about 500
 VERSION = r"^[0-9A-Za-z.+_-]{1,40}$"
@@ -99,11 +100,15 @@ def _record_json(record: StoredFit) -> dict[str, Any]:
 def _write_atlas(path: Path, atlas: pa.Table) -> None:
     with path.open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(COLUMNS)
-        for row in atlas.select(list(COLUMNS)).to_pylist():
+        columns = SEVERAL if len(set(atlas.column("dimension").to_pylist())) > 1 else COLUMNS
+        writer.writerow(columns)
+        for row in atlas.select(list(columns)).to_pylist():
             # repr gives the shortest text that reads back as the same bits.
             writer.writerow(
-                ["" if value is None else value if name == "site" else repr(value) for name, value in row.items()]
+                [
+                    "" if value is None else value if name in ("site", "dimension") else repr(value)
+                    for name, value in row.items()
+                ]
             )
 
 
@@ -179,10 +184,14 @@ def _read_record(path: Path) -> StoredFit:
 
 def _read_atlas(path: Path) -> pa.Table:
     lines = csv_rows(read_text(path, path.name), path.name)
-    if not lines or tuple(lines[0]) != COLUMNS or any(len(line) != len(COLUMNS) for line in lines):
+    names = tuple(lines[0]) if lines else ()
+    if names not in (COLUMNS, SEVERAL) or any(len(line) != len(names) for line in lines):
         raise ValueError("a line has not the fields of the header")
-    columns = {"site": pa.array([line[0] or None for line in lines[1:]], pa.string())}
-    for place, name in enumerate(COLUMNS[1:], start=1):
+    columns = {name: pa.nulls(len(lines) - 1, pa.string()) for name in ("site", "dimension")}
+    for place, name in enumerate(names):
+        if name in columns:
+            columns[name] = pa.array([line[place] or None for line in lines[1:]], pa.string())
+            continue
         columns[name] = pa.array([finite(line[place]) if line[place] else None for line in lines[1:]], pa.float64())
     return pa.table(columns)
 

@@ -177,7 +177,7 @@ def _told(diagnostics: Any) -> Any:
 
 def _curve_difference(before: pa.Table, after: pa.Table) -> float:
     """The largest difference of difficulty, its standard error or suitability, where both have the same points."""
-    if before.num_rows != after.num_rows or before.column("site").to_pylist() != after.column("site").to_pylist():
+    if before.num_rows != after.num_rows or _keys(before) != _keys(after):
         return math.inf
     if largest_difference(before, after, ("metric",)) > 1e-6 * _scale(before):
         return math.inf
@@ -187,8 +187,8 @@ def _curve_difference(before: pa.Table, after: pa.Table) -> float:
 def _moved(before: pa.Table, after: pa.Table) -> float:
     """How far a curve moved, where the riders who are left also rode: the grid may differ, so it is interpolated."""
     largest: list[float] = []
-    for site in {*before.column("site").to_pylist()} & {*after.column("site").to_pylist()}:
-        left, right = _at_site(before, site), _at_site(after, site)
+    for key in _curves(before) & _curves(after):
+        left, right = _one_curve(before, key), _one_curve(after, key)
         inside = (left["metric"] >= right["metric"].min()) & (left["metric"] <= right["metric"].max())
         for column in ("difficulty", "suitability"):
             change = np.abs(left[column] - np.interp(left["metric"], right["metric"], right[column]))[inside]
@@ -197,9 +197,20 @@ def _moved(before: pa.Table, after: pa.Table) -> float:
     return max(largest, default=math.inf)
 
 
-def _at_site(atlas: pa.Table, site: str | None) -> dict[str, FloatArray]:
-    chosen = pc.is_null(atlas.column("site")) if site is None else pc.equal(atlas.column("site"), site)
-    table = atlas.filter(chosen)
+def _keys(atlas: pa.Table) -> list[tuple[str | None, str | None]]:
+    """The site of each point and, of several metrics, the one that its curve runs along."""
+    along = atlas.column("dimension").to_pylist()
+    return list(
+        zip(atlas.column("site").to_pylist(), along if len(set(along)) > 1 else [None] * len(along), strict=True)
+    )
+
+
+def _curves(atlas: pa.Table) -> set[tuple[str | None, str | None]]:
+    return set(_keys(atlas))
+
+
+def _one_curve(atlas: pa.Table, key: tuple[str | None, str | None]) -> dict[str, FloatArray]:
+    table = atlas.filter(pa.array([found == key for found in _keys(atlas)]))
     return {
         name: table.column(name).to_numpy(zero_copy_only=False).astype(float)
         for name in ("metric", "difficulty", "suitability")

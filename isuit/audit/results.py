@@ -34,6 +34,7 @@ def quantised(value: float | None) -> int | None:
 def result_digest(kind: str, discrimination: float | None, discrimination_se: float | None, atlas: pa.Table) -> str:
     """The digest of kind, discrimination and curves; `atlas` as `isuit.store.fits.atlas_rows` gives it."""
     columns = atlas.to_pydict()
+    along = columns["dimension"] if len(set(columns["dimension"])) > 1 else None  # of several metrics
     result: dict[str, Any] = {
         "kind": kind,
         "discrimination": quantised(discrimination),
@@ -44,6 +45,8 @@ def result_digest(kind: str, discrimination: float | None, discrimination_se: fl
         "difficulty_se": [quantised(value) for value in columns["difficulty_se"]],
         "suitability": [quantised(value) for value in columns["suitability"]],
     }
+    if along is not None:
+        result["dimension"] = along
     return tagged(RESULT_TAG, rfc8785.dumps(result))
 
 

@@ -57,7 +57,7 @@ def check_cohort(
     """Every remaining row is one that was committed to; with no row gone, the cohort has its hash."""
     leaves = Leaves(connection, cohort.cohort_hash, "personal.outcomes", found)
     leaves.check_root(cohort.commitment)
-    digest = hashlib.sha256(canonical.header(cohort.outcomes))
+    digest = hashlib.sha256(canonical.header(cohort.outcomes, cohort.metrics))
     batches = _canonical(stored_outcomes(connection, cohort.cohort_hash), found)
     for rider, lines in rider_lines(batches):
         digest.update(lines)
@@ -65,15 +65,18 @@ def check_cohort(
         leaves.meet(rider, None if salt is None else rows_leaf(salt, lines))
     if leaves.close(erased):
         found.complete_cohorts += 1
-        if f"{canonical.FORMAT}:{digest.hexdigest()}" != cohort.cohort_hash:
+        if f"{canonical.format_of(cohort.metrics)}:{digest.hexdigest()}" != cohort.cohort_hash:
             found.disagree("personal.outcomes", f"the rows of {cohort.cohort_hash} do not have this hash")
 
 
 def _canonical(batches: Iterable[pa.RecordBatch], found: Findings) -> Iterator[pa.RecordBatch]:
     """Values that the canonical form writes like others, and that no cohort is stored with."""
     for batch in batches:
-        metric = batch.column("metric").to_numpy(zero_copy_only=False)
-        if np.any(np.signbit(metric) & (metric == 0)) or "" in batch.column("site").unique().to_pylist():
+        metrics = [batch.column(name).to_numpy(zero_copy_only=False) for name in canonical.metrics_of(batch.schema)]
+        if (
+            any(np.any(np.signbit(metric) & (metric == 0)) for metric in metrics)
+            or "" in batch.column("site").unique().to_pylist()
+        ):
             found.disagree("personal.outcomes", "personal.outcomes holds values that are not in canonical form")
         yield batch
 

@@ -23,7 +23,9 @@ from isuit.erasure.personal import PersonalTable
 from isuit.store.query import rows
 
 # Names of columns, and keys inside JSON, under which the operator's own words stand.
-LABELS = frozenset({"site", "sites", "incomparable_sites", "activity", "dimension"})
+LABELS = frozenset(
+    {"site", "sites", "incomparable_sites", "incomparable", "activity", "dimension", "metric", "metrics"}
+)
 # Columns with words and digests that the program chooses.
 PROGRAM_COLUMNS = frozenset(
     f"{table}.{column}"
@@ -32,6 +34,7 @@ PROGRAM_COLUMNS = frozenset(
         "ledger.store": ["store_id", "tool_version", "key_digest"],
         "ledger.log": ["kind", "previous", "head"],
         "ledger.cohorts": ["cohort_hash", "commitment"],
+        "ledger.metrics": ["cohort_hash"],
         "ledger.fits": [
             *("fit_id", "cohort_hash", "estimator_version", "tool_version", "kind", "commitment", "result_digest"),
         ],
@@ -67,7 +70,7 @@ PROGRAM_KEYS = DIGEST_MAPS | frozenset(
         *("cohort_hash", "fit_id", "receipt_id", "store_id", "release_id", "release"),
         *("commitment", "digest", "result_digest", "root", "leaves", "bindings", "log_head_before", "erased_at"),
         *("shortfalls", "sentence", "rule", "limit", "estimand", "compares", "new_riders", "new_sites"),
-        *("what", "why", "method"),
+        *("what", "why", "method", "met"),
     }
 )
 

@@ -23,4 +23,13 @@ from isuit.estimator.model.support import is_supported
 from isuit.estimator.suitability import NO_DIFFICULTY, score, score_rows
 from isuit.estimator.surfaces import score_surface
 
-__all__ = ["ESTIMATOR_VERSION", "NO_DIFFICULTY", "fit", "is_supported", "predict_held_out", "score", "score_rows", "score_surface"]
+__all__ = [
+    "ESTIMATOR_VERSION",
+    "NO_DIFFICULTY",
+    "fit",
+    "is_supported",
+    "predict_held_out",
+    "score",
+    "score_rows",
+    "score_surface",
+]

@@ -265,10 +265,10 @@ def _latent_estimate(found: _Found, latent: LatentFit, scored: ScoresOfAll) -> E
     grids = _grids(data, prepared.space)
     comparable = _comparable_sites(prepared.counts, prepared.space.sites)
     incomparable = [data.sites[s] for s in np.flatnonzero(~comparable)]
-    curves = []
+    apart, curves = set(incomparable), []
     for (code, name), along in product(_places(data, prepared.space), grids):
         suitability = latent.marginal(along.condition, code)
-        if name in incomparable:
+        if name in apart:
             curves.append(DifficultyCurve(name, along.metric, None, None, suitability, along.dimension))
         else:
             band = latent.difficulty(along.condition, code)

@@ -132,7 +132,9 @@ def score_surface(parameters: SurfaceParameters, condition: FloatArray, site: In
         here = np.flatnonzero(site == code)
         for begin in range(0, here.size, _ROWS_AT_ONCE):
             rows = here[begin : begin + _ROWS_AT_ONCE]
-            for column, values in zip(found, _at_site(parameters, space, condition[rows], code, skill[rows]), strict=True):
+            for column, values in zip(
+                found, _at_site(parameters, space, condition[rows], code, skill[rows]), strict=True
+            ):
                 column[rows] = values
     return Scored(*found)
 

@@ -49,7 +49,9 @@ def _validate_conditions(data: Observations, config: FitConfig) -> None:
     if config.anchor is not None:
         raise InputError("An anchor is the curve of one metric; fit several metrics without --anchor.")
     if len(data.metrics) > MOST_METRICS:
-        raise InputError(f"{len(data.metrics)} metrics are more than the {MOST_METRICS} that one fit takes; leave some out.")
+        raise InputError(
+            f"{len(data.metrics)} metrics are more than the {MOST_METRICS} that one fit takes; leave some out."
+        )
     scaled = []
     for name, metric in zip(data.metrics, data.conditions, strict=True):
         lower, upper = float(metric.min()), float(metric.max())

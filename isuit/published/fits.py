@@ -20,9 +20,13 @@ class Releasable(Published):
 
 
 class CurvePoint(Published):
-    """Difficulty at one metric and site; a null site is the curve that all sites share."""
+    """Difficulty at one metric and site; a null site is the curve that all sites share.
+
+    Of several metrics a curve runs along the one that `dimension` names, with the others at their medians.
+    """
 
     site: str | None
+    dimension: str
     metric: float
     difficulty: float | None
     difficulty_se: float | None
@@ -67,6 +71,7 @@ class CohortRecord(Published):
     untimed: int
     commitment: str
     registered_at: datetime
+    metrics: list[str] = Field(description="The names of several metrics; of one, the word metric.")
 
 
 class FitSummary(Published):
@@ -117,7 +122,7 @@ class ScoreReport(Published):
 
     fit_id: str = Field(pattern=FIT)
     kind: Literal["latent", "single-curve"]
-    metric: float
+    metric: float | dict[str, float] = Field(description="Of several metrics the value of each, by name.")
     site: str | None
     skill: float | None = Field(description="Null for a single-curve fit, which answers for the population.")
     suitability: float

@@ -6,7 +6,7 @@ make them and a start of the program does not pay for them.
 """
 
 from isuit.record.diagnostics import Diagnostics
-from isuit.record.parameters import Parameters
+from isuit.record.parameters import Parameters, SurfaceParameters
 from isuit.record.values import as_json
 
-__all__ = ["Diagnostics", "Parameters", "as_json"]
+__all__ = ["Diagnostics", "Parameters", "SurfaceParameters", "as_json"]

@@ -223,7 +223,9 @@ class TermReport:
     explained_by_others: float = field(
         metadata=described("Share of the variance of the term's functions that the other terms can take over.")
     )
-    sentence: str | None = field(metadata=described("Where metrics move together so much that they are hard to tell apart."))
+    sentence: str | None = field(
+        metadata=described("Where metrics move together so much that they are hard to tell apart.")
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

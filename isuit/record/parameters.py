@@ -74,8 +74,8 @@ class PairSupport:
     """Of two metrics, which of their bins were met together by enough riders: a row of 0 and 1 for each bin of the
     first."""
 
-    metrics: tuple[int, int]
-    riders: tuple[str, ...]
+    pair: tuple[int, int]
+    met: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -102,7 +102,7 @@ def rederive(
         return _from_file(material, source, columns, timezone, progress)
     if material.outcomes is None or not material.outcomes.num_rows:
         return _report(material, _without_refit(material, "every outcome of this cohort was erased"))
-    with read_cohort(material.outcomes) as cohort:
+    with read_cohort(material.outcomes, metrics=_metrics(material.record)) as cohort:
         return _refit(material, cohort, progress)
 
 
@@ -122,8 +122,14 @@ def rederive_bundle(
     material = Material(bundle.record, bundle.atlas, None, notes=(f"the bundle's log ends at {bundle.log_head}",))
     if source is None:
         assert bundle.cohort is not None
-        source, _ = read_canonical(bundle.cohort)
+        source, _ = read_canonical(bundle.cohort)  # the hash covers the names of its metrics
     return _from_file(material, source, columns, timezone, progress)
+
+
+def _metrics(record: StoredFit) -> tuple[str, ...] | None:
+    """The names of the metrics of a fit of several, from its record."""
+    parameters = record.json("parameters")
+    return tuple(parameters["metrics"]) if isinstance(parameters, dict) and "metrics" in parameters else None
 
 
 def _require_version(record: StoredFit) -> None:
@@ -147,7 +153,7 @@ def _with_stored_outcomes(store: Store, material: Material) -> Material:
     batches = list(stored_outcomes(store.connection, cohort.cohort_hash))
     return replace(
         material,
-        outcomes=pa.Table.from_batches(batches, canonical.SCHEMA) if batches else None,
+        outcomes=pa.Table.from_batches(batches, canonical.schema_of(cohort.metrics)) if batches else None,
         erased=found.erased_leaves > 0,
         other_rows=bool(found.disagreements),
         notes=(f"{found.erased_leaves} of {cohort.riders} riders were erased",) if found.erased_leaves else (),
@@ -161,7 +167,8 @@ def _from_file(
     timezone: str | None,
     progress: Progress | None,
 ) -> RederiveReport:
-    with read_cohort(source, columns=columns, timezone=timezone) as cohort:
+    metrics = _metrics(material.record)
+    with read_cohort(source, columns=columns, metrics=metrics, timezone=timezone) as cohort:
         if cohort.cohort_hash != material.record.cohort_hash:
             raise InputError(
                 f"the file's hash is {cohort.cohort_hash} and the fit's cohort is {material.record.cohort_hash}; "
@@ -233,8 +240,9 @@ def bundle(
             files = write_bundle(out, record, atlas, read_log(store.connection), None, about)
         else:
             batches = list(stored_outcomes(store.connection, record.cohort_hash))
-            content = list(canonical.chunks(sum(len(batch) for batch in batches), batches))
-            if canonical.hash_of(content) != record.cohort_hash:
+            metrics = canonical.metrics_of(batches[0].schema) if batches else canonical.ONE_METRIC
+            content = list(canonical.chunks(sum(len(batch) for batch in batches), batches, metrics))
+            if canonical.hash_of(content, metrics) != record.cohort_hash:
                 raise InputError("rows of this cohort were erased, so it no longer has its hash; bundle without it")
             with store.transaction() as connection:
                 payload = {"fit_id": record.fit_id, "cohort_hash": record.cohort_hash, "with_rows": True}

@@ -8,7 +8,7 @@ end as if the store were in use.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +54,7 @@ def fit(
     config: FitConfig,
     *,
     columns: Mapping[str, str] | None = None,
+    metrics: Sequence[str] | None = None,
     timezone: str | None = None,
     sites: Mapping[str, Coordinates] | None = None,
     wait: float = DEFAULT_WAIT,
@@ -75,7 +76,9 @@ def fit(
         return opted_out.exclude(riders)
 
     progress("read", 0.0)
-    with read_cohort(source, columns=columns, timezone=timezone, exclude=exclude, progress=progress) as cohort:
+    with read_cohort(
+        source, columns=columns, metrics=metrics, timezone=timezone, exclude=exclude, progress=progress
+    ) as cohort:
         fit_id = name_of_fit(cohort.cohort_hash, config.as_json(), estimator.ESTIMATOR_VERSION)
         _refuse_unknown_sites(cohort, sites)
         confirmed = (fit_id,) in known

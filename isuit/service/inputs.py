@@ -15,12 +15,27 @@ from isuit.release.policy import read_policy as read_policy_file
 from isuit.store.sites import Coordinates
 from isuit.tables import read_table
 
-__all__ = ["checked_label", "checked_points", "parse_mapping", "read_anchor", "read_policy", "read_sites"]
+__all__ = [
+    "checked_label",
+    "checked_points",
+    "dimension_of",
+    "parse_mapping",
+    "read_anchor",
+    "read_policy",
+    "read_sites",
+]
 
 Points = tuple[tuple[float, float], ...]
 CURVE_KEYS = ("points", "curve", "suitability")  # where a profile keeps the curve of a dimension
 POINT_KEYS = ("x", "metric", "value")
+LONGEST_LABEL = 100
 ANCHOR, SITES = "the file of --anchor", "the file of --sites"
+
+
+def dimension_of(metrics: list[str] | None) -> str:
+    """What the metric measures where nobody says it: of several, their names."""
+    named = " + ".join(sorted(metrics or []))
+    return named if metrics and len(metrics) > 1 and len(named) <= LONGEST_LABEL else "metric"
 
 
 def read_anchor(path: Path, activity: str, dimension: str) -> Points:

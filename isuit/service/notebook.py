@@ -11,7 +11,7 @@ pandas (`to_pandas()`) and polars (`polars.from_arrow`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -38,10 +38,12 @@ class FitResult:
 
     @property
     def curves(self) -> pa.Table:
-        """Columns site, metric, difficulty, difficulty_se, suitability; a null site is the curve all sites share."""
+        """Columns site, dimension, metric, difficulty, difficulty_se, suitability; a null site is the curve all share."""
         return history.curves(self._store.path, self.fit_id, self._store.wait)
 
-    def score(self, metric: float, skill: str | float | None, site: str | None = None) -> ScoreReport:
+    def score(
+        self, metric: float | Mapping[str, float], skill: str | float | None, site: str | None = None
+    ) -> ScoreReport:
         """Suitability for a declared skill."""
         return scoring.score(self._store.path, self.fit_id, metric, skill, site, self._store.wait)
 
@@ -78,7 +80,8 @@ class StoreHandle:
         cohort: Any,
         *,
         activity: str = "unspecified",
-        dimension: str = "metric",
+        dimension: str | None = None,
+        metrics: Sequence[str] | None = None,
         anchor: str | Path | Iterable[tuple[float, float]] | None = None,
         sites: str | Path | Mapping[str, Coordinates] | None = None,
         gate: GateReading = "core",
@@ -88,7 +91,11 @@ class StoreHandle:
         columns: Mapping[str, str] | None = None,
         timezone: str | None = None,
     ) -> FitResult:
-        """Fit a cohort (a frame with the Arrow interface, or a path) and record the result."""
+        """Fit a cohort (a frame with the Arrow interface, or a path) and record the result.
+
+        `metrics` names the columns that are conditions, where there are several or the one is not called `metric`.
+        """
+        dimension = dimension or inputs.dimension_of(None if metrics is None else list(metrics))
         config = FitConfig(
             activity=inputs.checked_label(activity, "activity"),
             dimension=inputs.checked_label(dimension, "dimension"),
@@ -103,6 +110,7 @@ class StoreHandle:
             cohort,
             config,
             columns=columns,
+            metrics=metrics,
             timezone=timezone,
             sites=inputs.read_sites(Path(sites)) if isinstance(sites, (str, Path)) else sites,
             wait=self.wait,

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from isuit.domain import Z95
 from isuit.errors import InputError
@@ -47,9 +48,19 @@ def figure_of(fit: FitRecord, curves: pa.Table) -> Any:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(8, 6), layout="constrained")
+    dimensions = list(dict.fromkeys(curves.column("dimension").to_pylist())) if curves.num_rows else [fit.dimension]
+    figure = Figure(figsize=(8 * max(1, len(dimensions) * 0.75), 6), layout="constrained")
     FigureCanvasAgg(figure)
-    above, below = figure.subplots(2, 1, sharex=True)
+    panels = figure.subplots(2, len(dimensions), sharex="col", squeeze=False)
+    for number, dimension in enumerate(dimensions):
+        along = curves.filter(pc.equal(curves.column("dimension"), dimension)) if curves.num_rows else curves
+        name = fit.dimension if len(dimensions) == 1 else dimension
+        _draw(panels[0, number], panels[1, number], fit, along, name)
+    return figure
+
+
+def _draw(above: Any, below: Any, fit: FitRecord, curves: pa.Table, dimension: str) -> None:
+    """The curves along one metric."""
     by_site = _by_site(curves)
     several = len(by_site) > 1
     for site, points in by_site.items():
@@ -57,10 +68,9 @@ def figure_of(fit: FitRecord, curves: pa.Table) -> Any:
         style: Style = {"color": "black", "linewidth": 2} if site is None else {"linewidth": 1}
         _draw_difficulty(above, points, label, style)
         _draw_suitability(below, points, label, style)
-    _name_axes(above, below, fit)
+    _name_axes(above, below, fit, dimension)
     if several:
         below.legend(fontsize="small")
-    return figure
 
 
 def _by_site(curves: pa.Table) -> dict[str | None, list[Point]]:
@@ -88,14 +98,14 @@ def _draw_suitability(axes: Any, points: list[Point], label: str, style: Style) 
     axes.plot(metric, [point["suitability"] for point in points], label=label, **style)
 
 
-def _name_axes(above: Any, below: Any, fit: FitRecord) -> None:
-    above.set_title(_plain(f"{fit.activity}, {fit.dimension} ({fit.kind})"))
+def _name_axes(above: Any, below: Any, fit: FitRecord, dimension: str) -> None:
+    above.set_title(_plain(f"{fit.activity}, {dimension} ({fit.kind})"))
     above.set_ylabel("difficulty (skill sd)")
     if fit.kind == "single-curve":
         above.text(0.5, 0.5, "single curve: no difficulty", transform=above.transAxes, ha="center")
     below.set_ylabel("suitability of the population")
     below.set_ylim(0, 1)
-    below.set_xlabel(_plain(fit.dimension))
+    below.set_xlabel(_plain(dimension))
 
 
 def _plain(text: str) -> str:

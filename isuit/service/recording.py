@@ -88,6 +88,7 @@ def _cohort_record(cohort: Cohort, untimed: int, commitment: Commitment) -> Stor
         untimed=untimed,
         commitment=commitment.root,
         registered_at=_now(),
+        metrics=cohort.metrics,
     )
 
 
@@ -98,7 +99,10 @@ def _log_cohort(connection: duckdb.DuckDBPyConnection, record: StoredCohort, sup
         "outcomes": record.outcomes,
         "riders": record.riders,
     }
-    append_event(connection, "cohort-registered", payload, rows={"ledger.cohorts": [record.cohort_hash]})
+    written = {"ledger.cohorts": [record.cohort_hash]}
+    if len(record.metrics) > 1:
+        written["ledger.metrics"] = [record.cohort_hash]
+    append_event(connection, "cohort-registered", payload, rows=written)
     if suppressed:
         append_event(connection, "rows-suppressed", {"cohort_hash": record.cohort_hash, "rows": suppressed})
 

@@ -6,6 +6,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from isuit.errors import InputError
 from isuit.pages import page, write_page
 from isuit.published import FitDetail, PageWritten
 from isuit.record import Diagnostics
@@ -21,6 +22,8 @@ HOW = (
 def report(store_path: Path, reference: str, out: Path, wait: float = DEFAULT_WAIT) -> PageWritten:
     """Write the page of a fit."""
     shown = show(store_path, reference, wait)
+    if len(shown.cohort.metrics) > 1:
+        raise InputError("a report draws the curves of one metric; `isuit show FIT --plot FILE` draws those of several")
     title = f"{shown.fit.activity}: {shown.fit.dimension}, {shown.fit.fit_id[:17]}"
     write_page(out, page(title, "fit", page_data(shown)))
     return PageWritten(fit_id=shown.fit.fit_id, cohort_hash=shown.fit.cohort_hash, out=str(out))

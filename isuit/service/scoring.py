@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from isuit.domain import NO_SITE, SKILL_LEVELS, FloatArray, IntArray
 from isuit.errors import InputError
 from isuit.published import ScoredConditions, ScoreReport, reading
-from isuit.record import Parameters
+from isuit.record import Parameters, SurfaceParameters
 from isuit.service.stores import DEFAULT_WAIT, open_store
 from isuit.store.fits import StoredFit, atlas_rows, find_fit
 from isuit.tables import read_table, require_format, write_table
@@ -45,10 +46,29 @@ def _skill_or_nan(level: str | float) -> float:
         return math.nan
 
 
+def parse_condition(options: list[str]) -> float | dict[str, float]:
+    """The condition that repeated `--metric` options describe: one number, or NAME=VALUE of each metric."""
+    found: dict[str, float] = {}
+    for option in options:
+        name, equals, text = option.rpartition("=")
+        try:
+            value = float(text)
+        except ValueError:
+            raise InputError("--metric takes a number, or NAME=NUMBER for each of several metrics") from None
+        if not equals:
+            if len(options) > 1:
+                raise InputError("of several metrics give each with its name, as --metric wind_kn=22")
+            return value
+        if name in found:
+            raise InputError(f"--metric {name}=... is given twice: give each metric once")
+        found[name] = value
+    return found
+
+
 class Conditions(NamedTuple):
     """What is to be scored: one array per column, all of one length."""
 
-    metric: FloatArray  # NaN: none
+    metric: FloatArray  # NaN: none; of several metrics a row has the value of each
     site: pa.Array  # text; null: the shared curve
     skill: FloatArray  # NaN: none; infinite: one that cannot be read
 
@@ -67,7 +87,7 @@ class Scorer:
     record: StoredFit
     parameters: Parameters
     sites: pa.Array
-    observed: tuple[float, float]
+    observed: tuple[float, float]  # of one metric
     anchored: bool
 
     @classmethod
@@ -80,7 +100,7 @@ class Scorer:
             record,
             parameters,
             pc.unique(atlas.column("site").cast(pa.string())).drop_null(),
-            parameters.metric_range,
+            (np.nan, np.nan) if isinstance(parameters, SurfaceParameters) else parameters.metric_range,
             record.json("configuration")["anchor"] is not None,
         )
 
@@ -88,8 +108,17 @@ class Scorer:
     def single(self) -> bool:
         return self.record.kind == "single-curve"
 
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """The names of several metrics; empty where there is one."""
+        return self.parameters.metrics if isinstance(self.parameters, SurfaceParameters) else ()
+
     def outside(self, metric: FloatArray) -> NDArray[np.bool_]:
         """Which metrics nobody was observed at."""
+        if isinstance(self.parameters, SurfaceParameters):
+            from isuit import estimator
+
+            return ~estimator.is_supported(self.parameters.support, metric)
         low, high = self.observed
         return ~((low <= metric) & (metric <= high))
 
@@ -99,20 +128,26 @@ class Scorer:
 
         metric, site, skill = conditions
         low, high = self.observed
-        has_band = np.array([name in self.parameters.bands for name in (*self.parameters.sites, "")])
+        if isinstance(self.parameters, SurfaceParameters):
+            finite = np.asarray(np.isfinite(metric).all(axis=1))
+            outside = "nobody, or too few riders, met these conditions together, so they have no suitability"
+            has_band = np.array([name not in self.parameters.incomparable for name in (*self.parameters.sites, "")])
+        else:
+            finite = np.asarray(np.isfinite(metric))
+            outside = (
+                f"outside the observed range {low:g} to {high:g}, and this fit has no expert curve to answer from; "
+                "fit with --anchor to score there"
+            )
+            has_band = np.array([name in self.parameters.bands for name in (*self.parameters.sites, "")])
         return [
-            Refusal(~np.isfinite(metric), "the metric must be a finite number"),
+            Refusal(~finite, "the metric must be a finite number"),
             Refusal(
                 _mask(pc.and_(pc.is_valid(site), pc.invert(pc.is_in(site, value_set=self.sites)))),
                 f"this fit has no site of that name; `isuit show --all` lists the {len(self.sites)} it has",
             ),
             Refusal(np.isnan(skill) & (not self.single), "give a skill: beginner, intermediate, expert or a number"),
             Refusal(np.isinf(skill), NO_SKILL),
-            Refusal(
-                self.outside(metric) & (not self.anchored),
-                f"outside the observed range {low:g} to {high:g}, and this fit has no expert curve to answer from; "
-                "fit with --anchor to score there",
-            ),
+            Refusal(self.outside(metric) & (not self.anchored), outside),
             # The last of `has_band` is the shared curve's, which a code of -1 takes.
             Refusal(~has_band[self._codes(site)], estimator.NO_DIFFICULTY),
         ]
@@ -128,9 +163,10 @@ class Scorer:
         """Rows that can all be scored, at once."""
         from isuit import estimator
 
-        return estimator.score_rows(
-            self.parameters, conditions.metric, self._codes(conditions.site), np.nan_to_num(conditions.skill)
-        )
+        where, skill = self._codes(conditions.site), np.nan_to_num(conditions.skill)
+        if isinstance(self.parameters, SurfaceParameters):
+            return estimator.score_surface(self.parameters, conditions.metric, where, skill)
+        return estimator.score_rows(self.parameters, conditions.metric, where, skill)
 
     def _codes(self, site: pa.Array) -> IntArray:
         """The place of each site among the parameters' sites; NO_SITE without a site, or where sites have no curves."""
@@ -145,16 +181,16 @@ def _mask(found: pa.Array) -> NDArray[np.bool_]:
 def score(
     store_path: Path,
     reference: str,
-    metric: float,
+    metric: float | Mapping[str, float],
     skill: str | float | None,
     site: str | None = None,
     wait: float = DEFAULT_WAIT,
 ) -> ScoreReport:
-    """Suitability at one condition, with its 95 % band."""
+    """Suitability at one condition, with its 95 % band. Of several metrics it has a value of each, by name."""
     level = None if skill is None else skill_value(skill)
     scorer = Scorer.of(store_path, reference, wait)
     one = Conditions(
-        np.array([metric], np.float64),
+        _one_condition(metric, scorer.metrics),
         pa.array([site], pa.string()),
         np.array([np.nan if level is None else level]),
     )
@@ -170,7 +206,7 @@ def score(
     return ScoreReport(
         fit_id=scorer.record.fit_id,
         kind=scorer.record.kind,
-        metric=metric,
+        metric=metric if isinstance(metric, (int, float)) else dict(metric),
         site=site,
         skill=None if scorer.single else level,
         suitability=float(scored.suitability[0]),
@@ -179,6 +215,20 @@ def score(
         from_anchor=outside,
         notes=notes,
     )
+
+
+def _one_condition(metric: float | Mapping[str, float], names: tuple[str, ...]) -> FloatArray:
+    """A row of conditions, or, of one metric, its value."""
+    if isinstance(metric, Mapping) != bool(names):
+        given = ", ".join(f"{name}=VALUE" for name in names)
+        raise InputError(
+            f"this fit has several metrics: give {given}" if names else "this fit has one metric: give a number"
+        )
+    if not isinstance(metric, Mapping):
+        return np.array([metric], np.float64)
+    if set(metric) != set(names):
+        raise InputError(f"give a value of each metric of this fit, and no other: {', '.join(names)}")
+    return np.array([[metric[name] for name in names]], np.float64)
 
 
 def score_table(
@@ -193,10 +243,14 @@ def score_table(
 
     A row that cannot be scored has empty scores and a reason, the others an empty reason; `strict` refuses such a row.
     """
-    if "metric" not in conditions.column_names:
-        raise InputError("the conditions need a column metric; site and skill are optional")
-    read = Conditions(_metrics(conditions), _sites(conditions), _skills(conditions, skill))
     scorer = Scorer.of(store_path, reference, wait)
+    names = scorer.metrics or ("metric",)
+    missing = [name for name in names if name not in conditions.column_names]
+    if missing:
+        raise InputError(f"the conditions need a column {missing[0]}; site and skill are optional")
+    values = [_metrics(conditions, name) for name in names]
+    metric = np.column_stack(values) if scorer.metrics else values[0]
+    read = Conditions(metric, _sites(conditions), _skills(conditions, skill))
     if not scorer.single and skill is None and "skill" not in conditions.column_names:
         raise InputError("declare a skill with --skill, or one for each row in a column skill of the conditions")
     reasons = scorer.reasons(read)
@@ -221,11 +275,11 @@ def _spread(values: NDArray[Any], refused: NDArray[np.bool_]) -> pa.Array:
     return pa.array(everywhere, mask=refused)
 
 
-def _metrics(conditions: pa.Table) -> FloatArray:
+def _metrics(conditions: pa.Table, name: str) -> FloatArray:
     try:
-        return np.asarray(conditions.column("metric").cast(pa.float64()).to_numpy())
+        return np.asarray(conditions.column(name).cast(pa.float64()).to_numpy())
     except pa.ArrowException:
-        raise InputError("the conditions' column metric holds something that is no number") from None
+        raise InputError(f"the conditions' column {name} holds something that is no number") from None
 
 
 def _sites(conditions: pa.Table) -> pa.Array:

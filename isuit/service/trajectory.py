@@ -12,6 +12,7 @@ from pathlib import Path
 
 import duckdb
 
+from isuit.canonical import SEVERAL
 from isuit.errors import NotFound
 from isuit.estimator.linking import FittedCurve, Link, Skill, link
 from isuit.published import Trajectory, TrajectoryPoint
@@ -108,6 +109,8 @@ def _linked(connection: duckdb.DuckDBPyConnection, rider: str, stages: list[Stag
 
 def _link(connection: duckdb.DuckDBPyConnection, first: Stage, second: Stage, without: str) -> Link | str:
     """From the second fit's scale to the first's, by everyone but the rider who is asked about."""
+    if any(stage.cohort_hash.startswith(SEVERAL) for stage in (first, second)):
+        return "fits of several metrics are not linked: their curves run along each metric by itself"
     common = arrow(
         connection,
         """
@@ -124,7 +127,7 @@ def _curve(connection: duckdb.DuckDBPyConnection, stage: Stage) -> FittedCurve:
     table = arrow(
         connection,
         "SELECT metric, difficulty, difficulty_se FROM atlas.difficulty "
-        "WHERE fit_id = ? AND site IS NULL AND difficulty IS NOT NULL ORDER BY metric",
+        "WHERE fit_id = ? AND site IS NULL AND difficulty IS NOT NULL ORDER BY dimension, metric",
         [stage.fit_id],
     )
     metric, difficulty, se = (table.column(index).to_numpy() for index in range(3))

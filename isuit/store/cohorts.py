@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 import duckdb
@@ -12,9 +12,18 @@ import pyarrow as pa
 from isuit import canonical
 from isuit.store.query import batches, first, insert, rows
 
+
 # The order of the canonical lines (docs/contract.md, section 3): a null is an empty field and comes first, TAB sorts
 # below every character a text may hold, and the metric's bits sort negative values after positive ones, each by size.
-CANONICAL_ORDER = "rider, site NULLS FIRST, observed_at NULLS FIRST, metric < 0, abs(metric), outcome"
+def canonical_order(metrics: int = 1) -> str:
+    """The order of a cohort with so many metrics, as SQL."""
+    columns = ", ".join(f"{column} < 0, abs({column})" for column in metric_columns(metrics))
+    return f"rider, site NULLS FIRST, observed_at NULLS FIRST, {columns}, outcome"
+
+
+def metric_columns(metrics: int) -> list[str]:
+    """Where metrics stand in `personal.outcomes`: in the order of their names, beginning with `metric`."""
+    return ["metric", *(f"metric_{number}" for number in range(2, metrics + 1))]
 
 
 @dataclass(frozen=True)
@@ -30,15 +39,25 @@ class StoredCohort:
     untimed: int  # outcomes without a time
     commitment: str  # root over the riders' leaves
     registered_at: datetime
+    metrics: tuple[str, ...] = canonical.ONE_METRIC  # of several, their names (`ledger.metrics`)
 
 
 def find_cohort(connection: duckdb.DuckDBPyConnection, cohort_hash: str) -> StoredCohort | None:
     row = first(connection, "SELECT * FROM ledger.cohorts WHERE cohort_hash = ?", [cohort_hash])
-    return StoredCohort(*row) if row else None
+    return replace(StoredCohort(*row), metrics=_metrics(connection, cohort_hash)) if row else None
 
 
 def cohort_records(connection: duckdb.DuckDBPyConnection) -> list[StoredCohort]:
-    return [StoredCohort(*row) for row in rows(connection, "SELECT * FROM ledger.cohorts ORDER BY registered_at")]
+    found = rows(connection, "SELECT * FROM ledger.cohorts ORDER BY registered_at")
+    return [replace(StoredCohort(*row), metrics=_metrics(connection, row[0])) for row in found]
+
+
+def _metrics(connection: duckdb.DuckDBPyConnection, cohort_hash: str) -> tuple[str, ...]:
+    """The names of a cohort's metrics, in the order of the canonical form."""
+    if not cohort_hash.startswith(canonical.SEVERAL):
+        return canonical.ONE_METRIC
+    found = rows(connection, "SELECT metric FROM ledger.metrics WHERE cohort_hash = ? ORDER BY position", [cohort_hash])
+    return tuple(name for (name,) in found)[: canonical.MOST_METRICS] or canonical.ONE_METRIC
 
 
 def insert_cohort(connection: duckdb.DuckDBPyConnection, record: StoredCohort) -> None:
@@ -56,38 +75,46 @@ def insert_cohort(connection: duckdb.DuckDBPyConnection, record: StoredCohort) -
             record.registered_at,
         ],
     )
+    if len(record.metrics) > 1:
+        named = [[record.cohort_hash, position, name] for position, name in enumerate(record.metrics)]
+        connection.executemany("INSERT INTO ledger.metrics VALUES (?, ?, ?)", named)
 
 
 def insert_outcomes(connection: duckdb.DuckDBPyConnection, cohort_hash: str, batch: pa.RecordBatch) -> None:
-    """Append a batch with the canonical schema (`isuit.canonical.SCHEMA`)."""
+    """Append a batch with a schema of the canonical form (`isuit.canonical.schema_of`)."""
+    metrics = canonical.metrics_of(batch.schema)
     data = pa.table(
         {
             "rider": batch.column("rider"),
             "site": batch.column("site"),
             "observed_at": batch.column("observed_at").cast(pa.timestamp("us")),
-            "metric": batch.column("metric"),
+            **{column: batch.column(name) for column, name in zip(metric_columns(len(metrics)), metrics, strict=True)},
             "outcome": batch.column("outcome"),
         }
     )
     connection.register("incoming", data)
     try:
-        connection.execute("INSERT INTO personal.outcomes SELECT ?, * FROM incoming", [cohort_hash])
+        connection.execute(
+            "INSERT INTO personal.outcomes BY NAME SELECT ? AS cohort_hash, * FROM incoming", [cohort_hash]
+        )
     finally:
         connection.unregister("incoming")
 
 
 def stored_outcomes(connection: duckdb.DuckDBPyConnection, cohort_hash: str) -> Iterator[pa.RecordBatch]:
-    """What is left of a cohort, with the canonical schema and in canonical order."""
+    """What is left of a cohort, with its canonical schema and in canonical order."""
+    metrics = _metrics(connection, cohort_hash)
+    schema = canonical.schema_of(metrics)
     query = (
-        "SELECT rider, site, observed_at, metric, outcome FROM personal.outcomes "
-        f"WHERE cohort_hash = ? ORDER BY {CANONICAL_ORDER}"
+        f"SELECT rider, site, observed_at, {', '.join(metric_columns(len(metrics)))}, outcome FROM personal.outcomes "
+        f"WHERE cohort_hash = ? ORDER BY {canonical_order(len(metrics))}"
     )
     for batch in batches(connection, query, [cohort_hash]):
         columns = [
-            batch.column(field.name).cast(field.type) if field.name == "observed_at" else batch.column(field.name)
-            for field in canonical.SCHEMA
+            column.cast(field.type) if field.name == "observed_at" else column
+            for field, column in zip(schema, batch.columns, strict=True)
         ]
-        yield pa.record_batch(columns, schema=canonical.SCHEMA)
+        yield pa.record_batch(columns, schema=schema)
 
 
 def insert_commitments(

@@ -10,6 +10,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from isuit.canonical import FORMAT, SEVERAL
 from isuit.documents import from_json
 from isuit.domain import Estimate, FitKind, Skills
 from isuit.errors import InputError, NotFound
@@ -63,11 +64,14 @@ def curve_rows(estimate: Estimate) -> pa.Table:
     """An estimate's curves as `atlas_rows` gives them back: the shared one first, then by site; each by metric."""
     tables = []
     # By UTF-8 bytes, which is by code point: the order of DuckDB.
-    for curve in sorted(estimate.curves, key=lambda curve: (curve.site is not None, curve.site or "")):
+    for curve in sorted(
+        estimate.curves, key=lambda curve: (curve.site is not None, curve.site or "", curve.dimension or "")
+    ):
         points = len(curve.metric)
         unknown = pa.nulls(points, pa.float64())
         columns = {
             "site": pa.array([curve.site] * points, pa.string()),
+            "dimension": pa.array([curve.dimension] * points, pa.string()),
             "metric": pa.array(curve.metric, pa.float64()),
             "difficulty": unknown if curve.difficulty is None else pa.array(curve.difficulty, pa.float64()),
             "difficulty_se": unknown if curve.difficulty_se is None else pa.array(curve.difficulty_se, pa.float64()),
@@ -84,7 +88,8 @@ def insert_atlas(
     connection.register("incoming", curves)
     try:
         connection.execute(
-            "INSERT INTO atlas.difficulty BY NAME SELECT ? AS fit_id, ? AS activity, ? AS dimension, * FROM incoming",
+            "INSERT INTO atlas.difficulty BY NAME SELECT ? AS fit_id, ? AS activity, "
+            "* REPLACE (coalesce(dimension, ?) AS dimension) FROM incoming",
             [fit_id, activity, dimension],
         )
     finally:
@@ -124,7 +129,7 @@ def get_fit(connection: duckdb.DuckDBPyConnection, fit_id: str) -> StoredFit | N
 
 def find_fit(connection: duckdb.DuckDBPyConnection, reference: str) -> StoredFit:
     """The fit that a fit id, a cohort hash, or a prefix of at least 8 digits of either names."""
-    prefix = re.fullmatch(r"(?:(isuit-[cf]1):)?([0-9a-fA-F]*)", reference.strip())
+    prefix = re.fullmatch(r"(?:(isuit-(?:c1|c2|f1)):)?([0-9a-fA-F]*)", reference.strip())
     if prefix is None:
         raise NotFound("no such fit: a fit is named by its id or its cohort's hash; `isuit fits` lists them.")
     tag, digits = prefix.group(1), prefix.group(2).lower()
@@ -135,8 +140,8 @@ def find_fit(connection: duckdb.DuckDBPyConnection, reference: str) -> StoredFit
     found = rows(
         connection,
         "SELECT fit_id FROM ledger.fits WHERE starts_with(fit_id, ?) OR starts_with(cohort_hash, ?) "
-        "ORDER BY recorded_at, fit_id",
-        [f"{tag or FIT_FORMAT}:{digits}", f"{tag or 'isuit-c1'}:{digits}"],
+        "OR starts_with(cohort_hash, ?) ORDER BY recorded_at, fit_id",
+        [f"{tag or form}:{digits}" for form in (FIT_FORMAT, FORMAT, SEVERAL)],
     )
     if not found:
         raise NotFound("no fit of this store has that id or cohort hash; `isuit fits` lists them.")
@@ -148,13 +153,13 @@ def find_fit(connection: duckdb.DuckDBPyConnection, reference: str) -> StoredFit
     return record
 
 
-ATLAS_ORDER = "site NULLS FIRST, metric"
+ATLAS_ORDER = "site NULLS FIRST, dimension, metric"
 
 
 def atlas_rows(connection: duckdb.DuckDBPyConnection, fit_id: str) -> pa.Table:
-    """A fit's curves, the shared one first."""
+    """A fit's curves, the shared one first; of several metrics `dimension` names the one that a curve runs along."""
     query = (
-        "SELECT site, metric, difficulty, difficulty_se, suitability FROM atlas.difficulty "
+        "SELECT site, dimension, metric, difficulty, difficulty_se, suitability FROM atlas.difficulty "
         f"WHERE fit_id = ? ORDER BY {ATLAS_ORDER}"
     )
     return arrow(connection, query, [fit_id])
@@ -182,6 +187,6 @@ def current_atlas(connection: duckdb.DuckDBPyConnection) -> pa.Table:
         JOIN newest n ON d.fit_id = n.fit_id AND d.site IS NOT DISTINCT FROM n.site
         JOIN ledger.fits f ON f.fit_id = d.fit_id
         LEFT JOIN atlas.sites s ON s.site = d.site
-        ORDER BY d.activity, d.dimension, d.{ATLAS_ORDER.replace("metric", "d.metric")}
+        ORDER BY d.activity, d.dimension, d.{ATLAS_ORDER.replace("dimension", "d.dimension").replace("metric", "d.metric")}
     """
     return arrow(connection, query)

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 
 import duckdb
 
+from isuit.canonical import MOST_METRICS
 from isuit.errors import StoreError
 from isuit.store.query import rows
 
@@ -177,8 +178,18 @@ CREATE TABLE personal.suppressed (
 """
 
 
+def several_metrics(connection: Connection) -> None:
+    """Cohorts of several metrics: what they are called, and columns for all but the first."""
+    connection.execute(
+        "CREATE TABLE ledger.metrics (cohort_hash VARCHAR NOT NULL, position BIGINT NOT NULL, metric VARCHAR NOT NULL)"
+    )
+    for number in range(2, MOST_METRICS + 1):
+        connection.execute(f"ALTER TABLE personal.outcomes ADD COLUMN metric_{number} DOUBLE")
+
+
 MIGRATIONS: dict[str, Callable[[Connection], None]] = {
     "0001-tables": tables,
+    "0002-several-metrics": several_metrics,
 }
 
 

@@ -8,7 +8,7 @@ from isuit.domain import NO_SITE, Z95, FloatArray
 from isuit.record.diagnostics import Minimum
 
 from ..likelihood.latent import LatentFit
-from ..model.surface import Surface
+from ..model.basis import Spline
 
 _FINE = 501
 
@@ -19,8 +19,7 @@ _UNDEFINED = Minimum(location=None, lower=None, upper=None)  # monotone or flat:
 def least_difficulty(fit: LatentFit, site: int = NO_SITE) -> Minimum:
     """The least difficulty, and all metrics around it at which a slope of zero cannot be rejected (Fieller)."""
     spline = fit.space.spline
-    if isinstance(spline, Surface):
-        return _UNDEFINED  # of several metrics the least is a point of a surface, told by its main effects
+    assert isinstance(spline, Spline)  # of several metrics the least is a point of a surface
     metric = np.linspace(spline.lower, spline.upper, _FINE)
     f = fit.log_odds(metric, site)
     best = int(f.argmin())

@@ -22,8 +22,8 @@ from isuit.record.diagnostics import Scores, ScoresOfAll
 from ..likelihood.latent import LatentFit
 from ..likelihood.single_curve import SingleCurve
 from ..model.basis import Spline
-from ..model.surface import Surface
 from ..model.curves import CurveSpace
+from ..model.surface import Surface
 from . import forecasts, heldout
 
 LEAST_SITES = 5
@@ -88,7 +88,9 @@ def _new_riders(data: Observations, refit: Refitter) -> Scores:
     kept_back = heldout.of_new_riders(data)
     test, fitted = data.rows(kept_back), _fitted(data, kept_back, refit, "new riders")
     site = places(test, fitted.space)
-    predicted = forecasts.Forecasts.of(test, marginals(fitted.latent, test.condition, site), fitted.of_single(test, site))
+    predicted = forecasts.Forecasts.of(
+        test, marginals(fitted.latent, test.condition, site), fitted.of_single(test, site)
+    )
     return replace(forecasts.of_forecasts(predicted), rule=RIDER_RULE)
 
 

@@ -73,7 +73,7 @@ def of_latent(
         scores=scores,
         convergence=Convergence(gradient_norm=latent.solution.gradient_norm, steps=latent.solution.steps),
         effective_degrees_of_freedom=latent.effective_degrees_of_freedom,
-        minimum=least_difficulty(latent),
+        minimum=None if isinstance(space.spline, Surface) else least_difficulty(latent),
         marginal=comparison,
         incomparable_sites=tuple(incomparable),
         exposure=exposure(data, counts, latent, comparison, assumed),

@@ -39,7 +39,7 @@ def support_of(data: Observations, config: FitConfig) -> Support:
         met = np.unique(data.rider.astype(np.int64) * (shape[0] * shape[1]) + cell) % (shape[0] * shape[1])
         enough = np.bincount(met, minlength=shape[0] * shape[1]) >= config.min_riders_per_bin
         rows = tuple("".join("1" if yes else "0" for yes in row) for row in enough.reshape(shape).tolist())
-        pairs.append(PairSupport(metrics=(j, k), riders=rows))
+        pairs.append(PairSupport(pair=(j, k), met=rows))
     ranges = tuple((float(metric.min()), float(metric.max())) for metric in data.conditions)
     return Support(ranges=ranges, edges=tuple(edges), pairs=tuple(pairs), reference=reference(data.conditions))
 
@@ -50,6 +50,6 @@ def is_supported(support: Support, condition: FloatArray) -> NDArray[np.bool_]:
     inside = np.all((condition >= lower) & (condition <= upper), axis=1)
     place = [np.searchsorted(edges, condition[:, k], side="right") for k, edges in enumerate(support.edges)]
     for pair in support.pairs:
-        met = np.array([[digit == "1" for digit in row] for row in pair.riders])
-        inside &= met[place[pair.metrics[0]], place[pair.metrics[1]]]
+        met = np.array([[digit == "1" for digit in row] for row in pair.met])
+        inside &= met[place[pair.pair[0]], place[pair.pair[1]]]
     return np.asarray(inside)
