@@ -13,8 +13,8 @@ from isuit.published import Canonicalised, CohortRead, CohortRefused, Defect
 __all__ = ["RefusedCohort", "canonicalise", "read", "refusal"]
 
 
-def read(files: list[str], *, columns: Mapping[str, str] | None = None, timezone: str | None = None) -> CohortRead:
-    """Read a cohort and say what it holds."""
+def read(files: Any, *, columns: Mapping[str, str] | None = None, timezone: str | None = None) -> CohortRead:
+    """Read a cohort (paths, or a table) and say what it holds."""
     with read_cohort(files, columns=columns, timezone=timezone) as cohort:
         return CohortRead(**_described(cohort))
 
