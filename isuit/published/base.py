@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict
 
 from isuit.shown import record_as_html
 
-HASH = r"^isuit-c1:[0-9a-f]{64}$"
+HASH = r"^isuit-c[12]:[0-9a-f]{64}$"
 FIT = r"^isuit-f1:[0-9a-f]{64}$"
 HEAD = r"^[0-9a-f]{64}$"
 
