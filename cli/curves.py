@@ -111,9 +111,8 @@ def _print_points(curves: Iterable[CurvePoint]) -> None:
     for point in listed:
         level = "-" if point.difficulty is None else f"{point.difficulty:+.2f}"
         along = f"{point.dimension:<20} " if several else ""
-        print(
-            f"{point.site or 'all':<20} {along}{point.metric:10.4g} {level:>7} {_band(point):<8} {point.suitability:6.3f}"
-        )
+        where = f"{point.site or 'all':<20} {along}{point.metric:10.4g}"
+        print(f"{where} {level:>7} {_band(point):<8} {point.suitability:6.3f}")
 
 
 def _band(point: CurvePoint) -> str:

@@ -19,13 +19,16 @@ and at the top what others call:
 """
 
 from isuit.estimator.fit import ESTIMATOR_VERSION, fit, predict_held_out
-from isuit.estimator.model.support import is_supported
-from isuit.estimator.suitability import NO_DIFFICULTY, score, score_rows
+from isuit.estimator.suitability import NO_DIFFICULTY, difficulty_rows, score, score_rows
+from isuit.estimator.support import is_supported
 from isuit.estimator.surfaces import score_surface
+from isuit.record import SurfaceParameters
 
 __all__ = [
     "ESTIMATOR_VERSION",
     "NO_DIFFICULTY",
+    "SurfaceParameters",
+    "difficulty_rows",
     "fit",
     "is_supported",
     "predict_held_out",

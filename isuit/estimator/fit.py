@@ -37,10 +37,10 @@ from .model.counts import Counts, count, count_conditions
 from .model.curves import CurveSpace
 from .model.design import Design
 from .model.population import largest_clientele, visits
-from .model.support import reference, support_of
 from .model.surface import Surface, surface_for
 from .promotion import also_predicts, candidate
 from .suitability import latent_parameters, single_parameters
+from .support import reference, support_of
 from .surfaces import latent_surface, single_surface
 from .validity import validate
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from isuit import columns
-from isuit.canonical import MOST_METRICS
 from isuit.domain import NO_TIME, FitConfig, FloatArray, Observations
 from isuit.errors import InputError
 
@@ -48,10 +47,6 @@ def _validate_conditions(data: Observations, config: FitConfig) -> None:
     """Refuse a metric that says nothing, or nothing beside the others."""
     if config.anchor is not None:
         raise InputError("An anchor is the curve of one metric; fit several metrics without --anchor.")
-    if len(data.metrics) > MOST_METRICS:
-        raise InputError(
-            f"{len(data.metrics)} metrics are more than the {MOST_METRICS} that one fit takes; leave some out."
-        )
     scaled = []
     for name, metric in zip(data.metrics, data.conditions, strict=True):
         lower, upper = float(metric.min()), float(metric.max())

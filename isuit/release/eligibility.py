@@ -19,7 +19,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from isuit.canonical import SEVERAL
 from isuit.domain import FloatArray, IntArray
 from isuit.errors import PolicyRefusal
 from isuit.release.identities import is_placeholder
@@ -87,8 +86,7 @@ def topics(connection: duckdb.DuckDBPyConnection, as_of: datetime | None = None)
     found: dict[Topic, list[StoredFit]] = {}
     for fit in fit_records(connection):
         # A fit of several metrics has no public form: its rows are not those of any one of them.
-        several = fit.cohort_hash.startswith(SEVERAL)
-        if not several and (as_of is None or fit.recorded_at <= as_of):
+        if not fit.several_metrics and (as_of is None or fit.recorded_at <= as_of):
             found.setdefault(Topic(fit.activity, fit.dimension), []).append(fit)
     return dict(sorted(found.items(), key=lambda item: (item[0].activity, item[0].dimension)))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,7 @@ LONGEST_LABEL = 100
 ANCHOR, SITES = "the file of --anchor", "the file of --sites"
 
 
-def dimension_of(metrics: list[str] | None) -> str:
+def dimension_of(metrics: Sequence[str] | None) -> str:
     """What the metric measures where nobody says it: of several, their names."""
     named = " + ".join(sorted(metrics or []))
     return named if metrics and len(metrics) > 1 and len(named) <= LONGEST_LABEL else "metric"

@@ -35,12 +35,17 @@ def plot_fit(fit: FitRecord, curves: pa.Table, path: Path) -> None:
 def as_html(fit: FitRecord, curves: pa.Table) -> str:
     """The picture and its caption, as a notebook shows them."""
     import html
+
+    return f"<p>{html.escape(fit.fit_id)}</p>{_svg(figure_of(fit, curves))}"
+
+
+def _svg(figure: Any) -> str:
+    """The figure as an element of a page."""
     import io
 
     drawing = io.StringIO()
-    figure_of(fit, curves).savefig(drawing, format="svg")
-    svg = drawing.getvalue()
-    return f"<p>{html.escape(fit.fit_id)}</p>{svg[svg.index('<svg') :]}"
+    figure.savefig(drawing, format="svg")
+    return drawing.getvalue()[drawing.getvalue().index("<svg") :]
 
 
 def figure_of(fit: FitRecord, curves: pa.Table) -> Any:
@@ -49,7 +54,14 @@ def figure_of(fit: FitRecord, curves: pa.Table) -> Any:
     from matplotlib.figure import Figure
 
     dimensions = list(dict.fromkeys(curves.column("dimension").to_pylist())) if curves.num_rows else [fit.dimension]
-    figure = Figure(figsize=(8 * max(1, len(dimensions) * 0.75), 6), layout="constrained")
+
+    class Picture(Figure):
+        """A figure that a notebook shows, whether pyplot is in use there or not."""
+
+        def _repr_svg_(self) -> str:
+            return _svg(self)
+
+    figure = Picture(figsize=(8 * max(1, len(dimensions) * 0.75), 6), layout="constrained")
     FigureCanvasAgg(figure)
     panels = figure.subplots(2, len(dimensions), sharex="col", squeeze=False)
     for number, dimension in enumerate(dimensions):

@@ -265,8 +265,8 @@ def _explained(draft: Draft) -> list[str]:
 def _nothing_qualifies(explanation: list[str]) -> str:
     if not explanation:
         return (
-            "nothing was released and nothing written: the store has no fit yet that can be (a fit of several metrics has "
-            "no public form); run `isuit fit` first."
+            "nothing was released and nothing written: the store has no fit yet that can be (a fit of several metrics "
+            "has no public form); run `isuit fit` first."
         )
     reasons = "\n".join(f"  {line}" for line in explanation)
     return f"no cell qualifies for a release, and nothing was written or recorded:\n{reasons}"

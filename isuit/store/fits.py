@@ -45,6 +45,10 @@ class StoredFit:
     result_digest: str
     recorded_at: datetime
 
+    @property
+    def several_metrics(self) -> bool:
+        return self.cohort_hash.startswith(f"{SEVERAL}:")
+
     def json(self, column: str) -> Any:
         """A JSON column's value; None where the column is null."""
         text = getattr(self, column)
@@ -175,7 +179,7 @@ def skill_rows(connection: duckdb.DuckDBPyConnection, fit_id: str) -> pa.Table:
 
 def current_atlas(connection: duckdb.DuckDBPyConnection) -> pa.Table:
     """The newest fit of every activity, dimension and site."""
-    query = f"""
+    query = """
         WITH newest AS (
             SELECT activity, dimension, site, arg_max(fit_id, recorded_at) AS fit_id
             FROM (SELECT DISTINCT fit_id, site FROM atlas.difficulty) JOIN ledger.fits USING (fit_id)
@@ -187,6 +191,6 @@ def current_atlas(connection: duckdb.DuckDBPyConnection) -> pa.Table:
         JOIN newest n ON d.fit_id = n.fit_id AND d.site IS NOT DISTINCT FROM n.site
         JOIN ledger.fits f ON f.fit_id = d.fit_id
         LEFT JOIN atlas.sites s ON s.site = d.site
-        ORDER BY d.activity, d.dimension, d.{ATLAS_ORDER.replace("dimension", "d.dimension").replace("metric", "d.metric")}
+        ORDER BY d.activity, d.dimension, d.site NULLS FIRST, d.metric
     """
     return arrow(connection, query)

@@ -142,6 +142,6 @@ def _together(names: tuple[str, ...], explained: float) -> str | None:
     if explained < TOGETHER:
         return None
     return (
-        f"{names[0]} moves with the other metrics, which explain {explained:.0%} of what it could do: its effect is hard "
-        "to tell from theirs, and its band is as wide as that makes it."
+        f"{names[0]} moves with the other metrics, which explain {explained:.0%} of what it could do: its effect is "
+        "hard to tell from theirs, and its band is as wide as that makes it."
     )

@@ -138,8 +138,8 @@ class Spline:
         return [FREE] * self.free + [0] * (self.size - self.free)
 
     def deviation(self, size: int | None) -> tuple[FloatArray, list[int]]:
-        """Functions of a site's deviation, at most so many, basis functions x functions, and the kind of each: 0 tilt and
-        bend, 1 rough, 2 level."""
+        """Functions of a site's deviation, at most so many, basis functions x functions, and the kind of each: 0 tilt
+        and bend, 1 rough, 2 level."""
         polynomials = self.free if size is None else min(self.free, size)
         rough = min(SITE_ROUGH, self.size - self.free)
         rough = rough if size is None else max(0, min(rough, size - self.free))

@@ -1,9 +1,9 @@
 """What each term of a surface does: how large it is, whether it could be nothing, and what the others explain of it.
 
-A term's values at the outcomes are tested against zero by the reduced-rank Wald statistic of penalised terms (Wood 2013,
-"On p-values for smooth components of an extended generalized additive model"): the values' covariance is Bayesian, and
-only as many of its directions count as the term has effective degrees of freedom. A term that shrinkage took away has
-none.
+A term's values at the outcomes are tested against zero by the reduced-rank Wald statistic of penalised terms (Wood
+2013, "On p-values for smooth components of an extended generalized additive model"): the values' covariance is
+Bayesian, and only as many of its directions count as the term has effective degrees of freedom. A term that shrinkage
+took away has none.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Where there were outcomes: a condition of several metrics is supported or not.
 
-Each metric is cut into bins of equal numbers of outcomes. A condition is supported where every metric is within what was
-observed and, for every pair of metrics, its two bins were met together by enough riders. Pairs, not all metrics at
+Each metric is cut into bins of equal numbers of outcomes. A condition is supported where every metric is within what
+was observed and, for every pair of metrics, its two bins were met together by enough riders. Pairs, not all metrics at
 once: a product of six metrics' bins is empty almost everywhere, also where nothing is missing.
 """
 
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from isuit.domain import FitConfig, FloatArray, Observations
 from isuit.record.parameters import PairSupport, Support
 
-from .order import order_statistics
+from .model.order import order_statistics
 
 
 def reference(conditions: tuple[FloatArray, ...]) -> tuple[float, ...]:
