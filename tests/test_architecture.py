@@ -42,7 +42,8 @@ GRAPH = {
     "canonical": Allowed("errors", "numpy pyarrow"),
     "domain": Allowed("columns errors record", "numpy"),
     "published": Allowed("domain errors record", "pydantic"),
-    "pages": Allowed("documents errors files", "plotly"),
+    "look": Allowed(),
+    "pages": Allowed("documents errors files look", "numpy"),
     # Arrays in, estimates out.
     "estimator.model": Allowed("columns compiled domain", "numpy scipy", pure=True),
     "estimator.likelihood": Allowed(
@@ -59,12 +60,12 @@ GRAPH = {
     "audit": Allowed("canonical documents domain errors files published record store", "duckdb numpy pyarrow rfc8785"),
     "erasure": Allowed("audit errors published store", "duckdb pyarrow rfc8785"),
     "release": Allowed(
-        "audit columns documents domain errors estimator pages published store",
+        "audit columns documents domain errors estimator look pages published store",
         "duckdb h3 numpy pyarrow pydantic",
     ),
     # The use cases, and who calls them.
     "service": Allowed(
-        "audit canonical documents domain erasure errors estimator files ingest pages published record release "
+        "audit canonical documents domain erasure errors estimator files ingest look pages published record release "
         "store tables",
         "duckdb matplotlib numpy pyarrow rfc8785",
     ),
