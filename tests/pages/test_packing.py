@@ -18,7 +18,8 @@ VALUES = st.one_of(st.none(), st.booleans(), st.integers(-5, 5), st.floats(-2, 2
 @given(st.lists(st.fixed_dictionaries({"a": VALUES, "b": VALUES}), max_size=40))
 def test_rows_come_back_to_the_type_and_the_digit(rows: list[dict[str, Any]]) -> None:
     through_a_page = json.loads(json.dumps(packed_rows(rows)))
-    assert json.dumps(rows_of(through_a_page)) == json.dumps(rows)
+    ordered = [{"a": row["a"], "b": row["b"]} for row in rows]
+    assert json.dumps(rows_of(through_a_page), sort_keys=True) == json.dumps(ordered)
 
 
 def test_arrays_come_back() -> None:
