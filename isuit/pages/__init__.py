@@ -5,7 +5,7 @@
 A page is `page.html` with the look of `isuit.look`, the style sheet, the world's coast, the data as JSON, and the
 scripts: `kit.js` (elements, formats, the address), `chart.js`, `map.js`, `explorer.js` (map, ranking, comparison) and
 one that is the page's own (`fit.js` or `atlas.js`). The page's content security policy forbids every request, so a
-browser enforces what this sentence promises. The same data give the same bytes. docs/adr/0023-pages-draw-themselves.md
+browser enforces what this sentence promises. The same data give the same bytes. docs/adr/0024-pages-draw-themselves.md
 says why there is no charting library in it.
 """
 
