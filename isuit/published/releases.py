@@ -10,7 +10,7 @@ from pydantic import ConfigDict, Field
 
 from isuit.published.base import Published
 
-Format = Literal["jsonl", "csv", "geoparquet", "geojson", "html"]
+Format = Literal["jsonl", "csv", "geoparquet", "geojson", "html", "site"]
 FORMAT = "isuit-atlas/1"
 LICENCE = "CC-BY-4.0"
 IDENTIFICATION = (

@@ -61,7 +61,7 @@ def export_atlas(
     with open_store(store_path, write=True, wait=wait) as store:
         releases = release_records(store.connection)
         policy = _policy(store, releases, options or {})
-        path = Path(f"atlas-{day.isoformat()}.{EXTENSIONS[kind]}") if out is None else out
+        path = out or Path("atlas-site" if kind == "site" else f"atlas-{day.isoformat()}.{EXTENSIONS[kind]}")
         known = published_on(day, releases)
         if known is not None:
             lines = release_lines(store.connection, known.release_id)
@@ -123,8 +123,8 @@ def published_on(day: date, releases: list[ReleaseRecord]) -> ReleaseRecord | No
 
 
 def _before(store: Store, releases: list[ReleaseRecord], day: date, kind: Format) -> list[Published]:
-    """The releases before a date, as they were published; only a page tells of them."""
-    if kind != "html":
+    """The releases before a date, as they were published; only a page and a site tell of them."""
+    if kind not in ("html", "site"):
         return []
     earlier = [record for record in releases if record.release_date < day]
     return [Published.of(release_lines(store.connection, each.release_id), each.metadata) for each in earlier]
@@ -228,6 +228,8 @@ def _write(content: Mapping[Path, bytes], record: Callable[[], None]) -> None:
     try:
         with ExitStack() as written:  # its end gives the files their names
             for path, data in content.items():
+                if len(content) > 2:  # a site: its folders are made as they are needed
+                    _make_folder(path.parent)
                 written.enter_context(whole(path, PUBLIC)).write_bytes(data)
             record()
             recorded = True
@@ -240,6 +242,13 @@ def _write(content: Mapping[Path, bytes], record: Callable[[], None]) -> None:
         raise InputError(
             f"the release cannot be written ({error.reason}), and nothing was recorded; name another place with --out."
         ) from None
+
+
+def _make_folder(path: Path) -> None:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CannotWrite(path, error.strerror or "no folder") from None
 
 
 def _report(
