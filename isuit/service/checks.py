@@ -117,7 +117,7 @@ def rederive_bundle(
     material = Material(bundle.record, bundle.atlas, None, notes=(f"the bundle's log ends at {bundle.log_head}",))
     if source is None:
         assert bundle.cohort is not None
-        source = read_canonical(bundle.cohort)
+        source, _ = read_canonical(bundle.cohort)
     return _from_file(material, source, columns, timezone, progress)
 
 
