@@ -39,6 +39,7 @@ GRAPH = {
     "tables": Allowed("documents errors files", "pyarrow"),
     "columns": Allowed("errors", "numpy"),
     "compiled": Allowed("", "numba"),
+    "memory": Allowed("errors"),
     "canonical": Allowed("errors", "numpy pyarrow"),
     "domain": Allowed("columns errors record", "numpy"),
     "published": Allowed("domain errors record", "pydantic"),
@@ -64,8 +65,8 @@ GRAPH = {
     ),
     # The use cases, and who calls them.
     "service": Allowed(
-        "audit canonical documents domain erasure errors estimator files ingest pages published record release "
-        "store tables",
+        "audit canonical columns documents domain erasure errors estimator files ingest memory pages published record "
+        "release store tables",
         "duckdb matplotlib numpy pyarrow rfc8785",
     ),
     "experiment": Allowed(

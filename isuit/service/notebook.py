@@ -87,6 +87,7 @@ class StoreHandle:
         observed_until: date | None = None,
         columns: Mapping[str, str] | None = None,
         timezone: str | None = None,
+        memory: str | int | None = None,
     ) -> FitResult:
         """Fit a cohort (a frame with the Arrow interface, or a path) and record the result."""
         config = FitConfig(
@@ -106,6 +107,7 @@ class StoreHandle:
             timezone=timezone,
             sites=inputs.read_sites(Path(sites)) if isinstance(sites, (str, Path)) else sites,
             wait=self.wait,
+            memory=memory,
         )
         return FitResult(self, fitted.detail.fit, fitted.summary())
 
