@@ -98,6 +98,6 @@ def test_nothing_is_recorded_where_it_is_too_little(
     tmp_path: Path, cohort_table: Callable[..., pa.Table], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("isuit.memory.RIDER", 10**9)
-    with pytest.raises(InputError, match="more than the 0.5 GB of --memory: give as much"):
+    with pytest.raises(InputError, match=r"more than the 0\.5 GB of --memory: give as much"):
         fitting.fit(tmp_path / "store", cohort_table(3), FitConfig(), memory="500MB")
     assert not (tmp_path / "store").exists()

@@ -6,11 +6,12 @@ import pickle
 
 import numpy as np
 import pytest
-from .cohorts import observations
 
 from isuit.domain import FitConfig, Observations
 from isuit.estimator import fit
 from isuit.estimator.likelihood import grids
+
+from .cohorts import observations
 
 
 def drawn(sites: int) -> Observations:
