@@ -21,13 +21,13 @@ from isuit.erasure.pseudonyms import guess_warning
 from isuit.erasure.suppression import OptedOut
 from isuit.errors import InputError, StoreBusy
 from isuit.ingest import Cohort, read_cohort
-from isuit.memory import Memory
+from isuit.limits import Memory
 from isuit.published import FitDetail, FitSummary
 from isuit.service.details import detail_of
 from isuit.service.inputs import sites_of
 from isuit.service.recording import record_fit
 from isuit.service.stores import DEFAULT_WAIT, open_store
-from isuit.store.fits import get_fit
+from isuit.store.fits import StoredFit, get_fit
 from isuit.store.opening import Store, is_store
 from isuit.store.query import rows
 from isuit.store.sites import Coordinates
@@ -39,6 +39,7 @@ class Fitted(FitSummary):
     """A fit that was just recorded or confirmed: its summary, and all that `isuit show` tells of it."""
 
     detail: FitDetail
+    stored: StoredFit
 
     def summary(self) -> FitSummary:
         """What `isuit fit` prints."""
@@ -154,4 +155,5 @@ def _fitted(store: Store, fit_id: str, cohort: Cohort, recorded: bool, guesses: 
         notes=notes,
         log_head=log_head(store.connection),
         detail=detail,
+        stored=record,
     )

@@ -11,7 +11,7 @@ import pytest
 from isuit.domain import FitConfig
 from isuit.errors import InputError
 from isuit.ingest import sorting
-from isuit.memory import LEAST, Memory
+from isuit.limits import LEAST, Memory
 from isuit.service import fitting, recording
 from isuit.service.checks import verify
 from isuit.store.opening import Store
@@ -97,7 +97,7 @@ def test_a_fit_in_little_memory_is_the_same(
 def test_nothing_is_recorded_where_it_is_too_little(
     tmp_path: Path, cohort_table: Callable[..., pa.Table], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("isuit.memory.RIDER", 10**9)
+    monkeypatch.setattr("isuit.limits.RIDER", 10**9)
     with pytest.raises(InputError, match=r"more than the 0\.5 GB of --memory: give as much"):
         fitting.fit(tmp_path / "store", cohort_table(3), FitConfig(), memory="500MB")
     assert not (tmp_path / "store").exists()
