@@ -44,7 +44,8 @@ GRAPH = {
     "canonical": Allowed("errors", "numpy pyarrow"),
     "domain": Allowed("columns errors record", "numpy"),
     "published": Allowed("domain errors record shown", "pydantic"),
-    "pages": Allowed("documents errors files", "plotly"),
+    "look": Allowed(),
+    "pages": Allowed("documents errors files look", "numpy"),
     # Arrays in, estimates out.
     "estimator.model": Allowed("columns compiled domain", "numpy scipy", pure=True),
     "estimator.likelihood": Allowed(
@@ -61,13 +62,13 @@ GRAPH = {
     "audit": Allowed("canonical documents domain errors files published record store", "duckdb numpy pyarrow rfc8785"),
     "erasure": Allowed("audit errors published store", "duckdb pyarrow rfc8785"),
     "release": Allowed(
-        "audit columns documents domain errors estimator pages published store",
+        "audit columns documents domain errors estimator look pages published store",
         "duckdb h3 numpy pyarrow pydantic",
     ),
     # The use cases, and who calls them.
     "service": Allowed(
-        "audit canonical columns documents domain erasure errors estimator files ingest limits pages published record "
-        "release shown store tables",
+        "audit canonical columns documents domain erasure errors estimator files ingest limits look pages published "
+        "record release shown store tables",
         "duckdb matplotlib numpy pyarrow rfc8785",
     ),
     "experiment": Allowed(
