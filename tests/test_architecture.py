@@ -40,6 +40,7 @@ GRAPH = {
     "tables": Allowed("documents errors files", "pyarrow"),
     "columns": Allowed("errors", "numpy"),
     "compiled": Allowed("", "numba"),
+    "limits": Allowed("errors"),
     "canonical": Allowed("errors", "numpy pyarrow"),
     "domain": Allowed("columns errors record", "numpy"),
     "published": Allowed("domain errors record shown", "pydantic"),
@@ -66,8 +67,8 @@ GRAPH = {
     ),
     # The use cases, and who calls them.
     "service": Allowed(
-        "audit canonical documents domain erasure errors estimator files ingest look pages published record release "
-        "shown store tables",
+        "audit canonical columns documents domain erasure errors estimator files ingest limits look pages published "
+        "record release shown store tables",
         "duckdb matplotlib numpy pyarrow rfc8785",
     ),
     "experiment": Allowed(
