@@ -4,7 +4,21 @@
 some version of the program wrote into a fit's record.
 """
 
-from isuit.published.audit import BundleManifest, BundleReport, Disagreement, RederiveReport, VerifyReport
+from isuit.published.audit import (
+    BundleManifest,
+    BundleReport,
+    ConsistencyProof,
+    Disagreement,
+    HeadReport,
+    InclusionProof,
+    KeyRotated,
+    Proof,
+    ProofCheck,
+    Proved,
+    RederiveReport,
+    VerifyReport,
+    Witnessed,
+)
 from isuit.published.base import FIT, HASH, HEAD, Published
 from isuit.published.cohorts import Canonicalised, CohortRead, CohortRefused, Defect, Pseudonymised
 from isuit.published.experiment import ExperimentStats, MeanOverCohorts
@@ -62,6 +76,7 @@ __all__ = [
     "CohortRead",
     "CohortRecord",
     "CohortRefused",
+    "ConsistencyProof",
     "Created",
     "CurvePoint",
     "Defect",
@@ -78,10 +93,16 @@ __all__ = [
     "FitRecord",
     "FitSummary",
     "Format",
+    "HeadReport",
+    "InclusionProof",
     "Kept",
+    "KeyRotated",
     "MeanOverCohorts",
     "MetricDescription",
     "PageWritten",
+    "Proof",
+    "ProofCheck",
+    "Proved",
     "Pseudonymised",
     "Published",
     "RederiveReport",
@@ -101,4 +122,5 @@ __all__ = [
     "Trajectory",
     "TrajectoryPoint",
     "VerifyReport",
+    "Witnessed",
 ]
