@@ -15,7 +15,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from isuit.audit import tree
+from isuit.audit import merkle
 from isuit.audit.log import Event
 from isuit.audit.notes import BadNote, Note, SigningKey, decoded, signed
 
@@ -32,7 +32,7 @@ class Checkpoint:
 
     @classmethod
     def of(cls, origin: str, leaves: Sequence[bytes]) -> Checkpoint:
-        return cls(origin, len(leaves), tree.root(leaves))
+        return cls(origin, len(leaves), merkle.root(leaves))
 
     def text(self) -> str:
         return f"{self.origin}\n{self.size}\n{base64.b64encode(self.root).decode()}\n"
@@ -54,4 +54,4 @@ class Checkpoint:
 
 def leaves_of(events: Sequence[Event]) -> list[bytes]:
     """The leaves of the log's tree."""
-    return [tree.leaf_hash(event.entry()) for event in events]
+    return [merkle.leaf_hash(event.entry()) for event in events]

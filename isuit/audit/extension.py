@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from isuit.audit import tree
+from isuit.audit import merkle
 from isuit.audit.checkpoints import Checkpoint, leaves_of
 from isuit.audit.keys import LogKey, keys_of
 from isuit.audit.log import Event
@@ -50,5 +50,5 @@ def _against(events: Sequence[Event], origin: str, kept: Note, keys: Sequence[Lo
             f"the log has {len(events)} events and {checkpoint.size} were signed: its end was cut off, or this is an "
             "older copy of the store"
         )
-    elif tree.root(leaves_of(events[: checkpoint.size])) != checkpoint.root:
+    elif merkle.root(leaves_of(events[: checkpoint.size])) != checkpoint.root:
         yield f"the log's first {checkpoint.size} events are not those that were signed: it was rewritten or forked"

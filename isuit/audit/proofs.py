@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from isuit.audit import tree
+from isuit.audit import merkle
 from isuit.audit.checkpoints import Checkpoint, leaves_of
 from isuit.audit.keys import keys_of, reachable
 from isuit.audit.log import Event
@@ -33,11 +33,11 @@ def prove(
         found = [place for place, event in enumerate(events) if wanted(event)]
         if not found:
             raise NotFound("the log has no event of this kind about it, so nothing can be proved; check the reference")
-        path = tree.inclusion_path(leaves, found[-1])
+        path = merkle.inclusion_path(leaves, found[-1])
         entry = events[found[-1]].entry().decode()
         inclusion = InclusionProof(index=found[-1], entry=entry, path=[node.hex() for node in path])
     if since is not None and since.size <= len(leaves):
-        path = tree.consistency_path(leaves, since.size)
+        path = merkle.consistency_path(leaves, since.size)
         consistency = ConsistencyProof(old_size=since.size, path=[node.hex() for node in path])
     return Proof(
         checkpoint=str(checkpoint.signed(key)),
@@ -68,7 +68,7 @@ def problems_of(proof: Proof, trusted: VerifierKey | None, kept: Note | None) ->
 
 def _inclusion(given: InclusionProof, checkpoint: Checkpoint) -> Iterator[str]:
     path = [bytes.fromhex(node) for node in given.path]
-    root = tree.root_from_inclusion(tree.leaf_hash(given.entry.encode()), given.index, checkpoint.size, path)
+    root = merkle.root_from_inclusion(merkle.leaf_hash(given.entry.encode()), given.index, checkpoint.size, path)
     if root != checkpoint.root:
         yield "the event is not in the log that was signed"
     if entry_of(given).get("sequence") != given.index + 1:
@@ -87,7 +87,7 @@ def _consistency(
         yield "the proof does not speak of the kept checkpoint; ask for one with --since"
     else:
         path = [bytes.fromhex(node) for node in given.path]
-        if not tree.is_consistent(older.size, older.root, checkpoint.size, checkpoint.root, path):
+        if not merkle.is_consistent(older.size, older.root, checkpoint.size, checkpoint.root, path):
             yield "the log does not extend the kept checkpoint: it was cut, rewritten or forked"
 
 

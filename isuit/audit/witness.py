@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from isuit.audit import tree
+from isuit.audit import merkle
 from isuit.audit.checkpoints import Checkpoint
 from isuit.audit.keys import reachable
 from isuit.audit.notes import LOG, SEED_BYTES, WITNESS, BadNote, Note, Signature, SigningKey, VerifierKey, cosignature
@@ -99,12 +99,12 @@ class Witness:
         if old_size > checkpoint.size:
             raise Refused(MALFORMED, "the older size is larger than the newer one")
         known = self.known(checkpoint.origin)
-        size, root = (known.size, known.root) if known else (0, tree.EMPTY)
+        size, root = (known.size, known.root) if known else (0, merkle.EMPTY)
         if size != old_size or (size == checkpoint.size and root != checkpoint.root):
             raise Refused(
                 CONFLICT, f"the witness last signed {size} events of this log, and this does not extend it", size
             )
-        if not tree.is_consistent(old_size, root, checkpoint.size, checkpoint.root, path):
+        if not merkle.is_consistent(old_size, root, checkpoint.size, checkpoint.root, path):
             raise Refused(
                 UNPROVEN, "the checkpoint does not extend the one before: the log was cut, rewritten or forked"
             )

@@ -7,7 +7,7 @@ import hashlib
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isuit.audit import tree
+from isuit.audit import merkle
 
 # The leaves that implementations of Certificate Transparency test with, and the roots over the first 1, 2, ... of them.
 LEAVES = ["", "00", "10", "2021", "3031", "40414243", "5051525354555657", "606162636465666768696a6b6c6d6e6f"]
@@ -31,10 +31,10 @@ def defined_root(entries: list[bytes]) -> bytes:
 
 
 def test_the_roots_are_those_of_certificate_transparency() -> None:
-    leaves = [tree.leaf_hash(bytes.fromhex(leaf)) for leaf in LEAVES]
+    leaves = [merkle.leaf_hash(bytes.fromhex(leaf)) for leaf in LEAVES]
     for size, root in ROOTS.items():
-        assert tree.root(leaves[:size]).hex() == root
-    assert tree.root([]) == hashlib.sha256(b"").digest()
+        assert merkle.root(leaves[:size]).hex() == root
+    assert merkle.root([]) == hashlib.sha256(b"").digest()
 
 
 entries = st.lists(st.binary(max_size=3), min_size=1, max_size=40)
@@ -42,24 +42,24 @@ entries = st.lists(st.binary(max_size=3), min_size=1, max_size=40)
 
 @given(entries, st.data())
 def test_every_proof_holds_and_proves_nothing_else(given_entries: list[bytes], data: st.DataObject) -> None:
-    leaves = [tree.leaf_hash(entry) for entry in given_entries]
-    size, root = len(leaves), tree.root(leaves)
+    leaves = [merkle.leaf_hash(entry) for entry in given_entries]
+    size, root = len(leaves), merkle.root(leaves)
     assert root == defined_root(given_entries)
     index = data.draw(st.integers(0, size - 1))
-    path = tree.inclusion_path(leaves, index)
-    assert tree.root_from_inclusion(leaves[index], index, size, path) == root
-    assert tree.root_from_inclusion(tree.leaf_hash(b"another"), index, size, path) != root
-    assert tree.root_from_inclusion(leaves[index], index, size, [*path, root]) is None
-    assert tree.root_from_inclusion(leaves[index], index, 2 * size, path) is None
+    path = merkle.inclusion_path(leaves, index)
+    assert merkle.root_from_inclusion(leaves[index], index, size, path) == root
+    assert merkle.root_from_inclusion(merkle.leaf_hash(b"another"), index, size, path) != root
+    assert merkle.root_from_inclusion(leaves[index], index, size, [*path, root]) is None
+    assert merkle.root_from_inclusion(leaves[index], index, 2 * size, path) is None
     old = data.draw(st.integers(0, size))
-    steps, old_root = tree.consistency_path(leaves, old), tree.root(leaves[:old])
-    assert tree.is_consistent(old, old_root, size, root, steps)
-    other = tree.root([tree.leaf_hash(b"another"), *leaves[1:old]])
+    steps, old_root = merkle.consistency_path(leaves, old), merkle.root(leaves[:old])
+    assert merkle.is_consistent(old, old_root, size, root, steps)
+    other = merkle.root([merkle.leaf_hash(b"another"), *leaves[1:old]])
     if old:
-        assert not tree.is_consistent(old, other, size, root, steps)
-    assert not tree.is_consistent(old, old_root, size, tree.root([*leaves, other]), steps) or old == 0
-    assert not tree.is_consistent(old, old_root, size, root, [*steps, root])
+        assert not merkle.is_consistent(old, other, size, root, steps)
+    assert not merkle.is_consistent(old, old_root, size, merkle.root([*leaves, other]), steps) or old == 0
+    assert not merkle.is_consistent(old, old_root, size, root, [*steps, root])
     if steps:
         place = data.draw(st.integers(0, len(steps) - 1))
-        assert not tree.is_consistent(old, old_root, size, root, [*steps[:place], other, *steps[place + 1 :]])
-        assert not tree.is_consistent(old, old_root, size, root, steps[:-1])
+        assert not merkle.is_consistent(old, old_root, size, root, [*steps[:place], other, *steps[place + 1 :]])
+        assert not merkle.is_consistent(old, old_root, size, root, steps[:-1])
