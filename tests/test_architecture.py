@@ -62,7 +62,7 @@ GRAPH = {
     "erasure": Allowed("audit errors published store", "duckdb pyarrow rfc8785"),
     "release": Allowed(
         "audit columns documents domain errors estimator pages published store",
-        "duckdb h3 numpy pyarrow pydantic",
+        "duckdb h3 numpy pyarrow pydantic rfc8785",
     ),
     # The use cases, and who calls them.
     "service": Allowed(

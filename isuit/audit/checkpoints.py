@@ -16,7 +16,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from isuit.audit import merkle
-from isuit.audit.log import Event
 from isuit.audit.notes import BadNote, Note, SigningKey, decoded, signed
 
 MOST_EVENTS = 2**53
@@ -50,8 +49,3 @@ class Checkpoint:
         if len(found.root) != 32 or found.size > MOST_EVENTS:
             raise BadNote("a checkpoint's root is 32 bytes")
         return found
-
-
-def leaves_of(events: Sequence[Event]) -> list[bytes]:
-    """The leaves of the log's tree."""
-    return [merkle.leaf_hash(event.entry()) for event in events]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from isuit.audit import merkle
-from isuit.audit.checkpoints import Checkpoint, leaves_of
+from isuit.audit.checkpoints import Checkpoint
 from isuit.audit.keys import LogKey, keys_of
-from isuit.audit.log import Event
+from isuit.audit.log import Event, leaves_of
 from isuit.audit.notes import BadNote, Note, VerifierKey
 
 

@@ -17,12 +17,11 @@ from dataclasses import dataclass
 import duckdb
 
 from isuit.audit.log import Event, append_event, read_log
-from isuit.audit.notes import LOG, SEED_BYTES, BadNote, Note, SigningKey, VerifierKey, signed
+from isuit.audit.notes import LOG, SEED_BYTES, BadNote, SigningKey, VerifierKey, signed
+from isuit.audit.rotations import followed, rotation_text
 from isuit.errors import StoreError
 from isuit.store.paths import StorePaths, sync_directory, write_secret
 from isuit.store.query import first
-
-ROTATION = "isuit-key-rotation/1"
 
 
 def origin_of(connection: duckdb.DuckDBPyConnection) -> str:
@@ -61,27 +60,6 @@ def keys_of(events: Sequence[Event]) -> list[LogKey]:
     return found
 
 
-def followed(key: VerifierKey, rotation: str) -> VerifierKey | None:
-    """The key that a note of rotation names, if `key` signed it."""
-    note = Note.read(rotation)
-    heading, origin, new = (*note.text.split("\n"), "", "")[:3]
-    successor = VerifierKey.read(new)
-    if heading != ROTATION or note.text != _rotation(successor) or origin != key.name or not note.signed_by(key):
-        return None
-    return successor
-
-
-def reachable(trusted: VerifierKey, rotations: Sequence[str]) -> list[VerifierKey]:
-    """The trusted key and those that it was rotated to, by notes in any order."""
-    keys = [trusted]
-    while True:
-        following = [followed(keys[-1], note) for note in rotations]
-        new = [key for key in following if key is not None and key not in keys]
-        if not new:
-            return keys
-        keys.append(new[0])
-
-
 def begin_signing(connection: duckdb.DuckDBPyConnection, paths: StorePaths) -> None:
     """Make the first key, inside the caller's transaction. A file that a killed founding left was never used."""
     seed = paths.signing_key.read_bytes() if paths.signing_key.exists() else b""
@@ -110,7 +88,7 @@ def rotate(connection: duckdb.DuckDBPyConnection, paths: StorePaths) -> SigningK
         settle_rotation(paths)
     write_secret(paths.next_signing_key, seed)
     new = SigningKey(old.name, LOG, seed)
-    note = signed(_rotation(new.verifier), old)
+    note = signed(rotation_text(new.verifier), old)
     append_event(connection, "signing-key-rotated", {"key": str(new.verifier), "rotation": str(note)})
     return new
 
@@ -143,7 +121,3 @@ def strange_keys(connection: duckdb.DuckDBPyConnection, paths: StorePaths) -> It
 def _current(connection: duckdb.DuckDBPyConnection) -> str:
     events = [event for event in read_log(connection) if event.kind in ("signing-key-made", "signing-key-rotated")]
     return str(events[-1].content["key"]) if events else ""
-
-
-def _rotation(new: VerifierKey) -> str:
-    return f"{ROTATION}\n{new.name}\n{new}\n"

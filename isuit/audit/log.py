@@ -20,6 +20,7 @@ from typing import Any
 import duckdb
 import rfc8785
 
+from isuit.audit import merkle
 from isuit.audit.digests import rows_digest, table_digest, tagged
 from isuit.documents import from_json
 from isuit.errors import StoreError
@@ -128,3 +129,8 @@ def log_head(connection: duckdb.DuckDBPyConnection) -> str:
 def is_head(value: object) -> bool:
     """Whether a value has the form of a head."""
     return isinstance(value, str) and re.fullmatch(r"[0-9a-f]{64}", value) is not None
+
+
+def leaves_of(events: Sequence[Event]) -> list[bytes]:
+    """The leaves of the log's tree."""
+    return [merkle.leaf_hash(event.entry()) for event in events]

@@ -18,8 +18,8 @@ from pathlib import Path
 
 from isuit.audit import merkle
 from isuit.audit.checkpoints import Checkpoint
-from isuit.audit.keys import reachable
 from isuit.audit.notes import LOG, SEED_BYTES, WITNESS, BadNote, Note, Signature, SigningKey, VerifierKey, cosignature
+from isuit.audit.rotations import reachable
 from isuit.documents import read_text
 from isuit.errors import InputError
 from isuit.store.paths import DIRECTORY_MODE, FILE_MODE, sync_directory, write_secret

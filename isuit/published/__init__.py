@@ -7,12 +7,9 @@ some version of the program wrote into a fit's record.
 from isuit.published.audit import (
     BundleManifest,
     BundleReport,
-    ConsistencyProof,
     Disagreement,
     HeadReport,
-    InclusionProof,
     KeyRotated,
-    Proof,
     ProofCheck,
     Proved,
     RederiveReport,
@@ -52,6 +49,7 @@ from isuit.published.persons import (
     SameName,
     TableCount,
 )
+from isuit.published.proofs import ConsistencyProof, InclusionProof, Proof
 from isuit.published.releases import (
     ExportReport,
     Format,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from isuit.published import audit, cohorts, experiment, fits, persons, releases, stores
+from isuit.published import audit, cohorts, experiment, fits, persons, proofs, releases, stores
 from isuit.published.base import Published
 
 SCHEMAS: dict[str, type[Published]] = {
@@ -24,7 +24,7 @@ SCHEMAS: dict[str, type[Published]] = {
     "verify": audit.VerifyReport,
     "head": audit.HeadReport,
     "rotate-key": audit.KeyRotated,
-    "proof": audit.Proof,
+    "proof": proofs.Proof,
     "prove": audit.Proved,
     "check-proof": audit.ProofCheck,
     "witness": audit.Witnessed,

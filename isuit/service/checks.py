@@ -26,8 +26,8 @@ from isuit.errors import EstimationError, InputError
 from isuit.ingest import Cohort, read_cohort
 from isuit.ingest.canonical_file import read_canonical
 from isuit.published import BundleReport, Disagreement, RederiveReport, VerifyReport
-from isuit.service.heads import read_key, read_note
 from isuit.service.stores import DEFAULT_WAIT, open_store
+from isuit.service.trusted import read_key, read_note
 from isuit.store.cohorts import find_cohort, stored_outcomes
 from isuit.store.fits import StoredFit, atlas_rows, find_fit, skill_rows
 from isuit.store.opening import Store

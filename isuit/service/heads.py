@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from isuit.audit.checkpoints import Checkpoint, leaves_of
+from isuit.audit.checkpoints import Checkpoint
 from isuit.audit.keys import origin_of, rotate, settle_rotation, signing_key
-from isuit.audit.log import log_head, read_log
-from isuit.audit.notes import BadNote, Note, VerifierKey
-from isuit.documents import read_text
-from isuit.errors import InputError
+from isuit.audit.log import leaves_of, log_head, read_log
 from isuit.published import HeadReport, KeyRotated
 from isuit.service.stores import DEFAULT_WAIT, open_store
 
@@ -38,27 +35,3 @@ def rotate_key(store_path: Path, wait: float = DEFAULT_WAIT) -> KeyRotated:
             new = rotate(connection, store.paths)
         settle_rotation(store.paths)
         return KeyRotated(old_key=str(old.verifier), key=str(new.verifier), log_head=log_head(store.connection))
-
-
-def read_key(path: Path) -> VerifierKey:
-    """A public key from a file of one line."""
-    try:
-        return VerifierKey.read(read_text(path, "the trusted key"))
-    except OSError as error:
-        raise InputError(f"{path} cannot be read ({error.strerror}); check the path.") from None
-    except ValueError as error:
-        reason = error if isinstance(error, BadNote) else "it is not text"
-        raise InputError(f"the trusted key cannot be used: {reason}; `isuit head --key` prints one.") from None
-
-
-def read_note(path: Path) -> Note:
-    """A signed checkpoint from a file."""
-    try:
-        note = Note.read(read_text(path, "the checkpoint"))
-        Checkpoint.read(note.text)
-        return note
-    except OSError as error:
-        raise InputError(f"{path} cannot be read ({error.strerror}); check the path.") from None
-    except ValueError as error:
-        reason = error if isinstance(error, BadNote) else "it is not text"
-        raise InputError(f"the checkpoint cannot be used: {reason}; `isuit head --signed` prints one.") from None

@@ -12,14 +12,14 @@ from isuit.audit.keys import signing_key
 from isuit.audit.log import Event, read_log
 from isuit.audit.notes import BadNote, Note
 from isuit.audit.proofs import entry_of, problems_of
-from isuit.audit.proofs import prove as prove_events
+from isuit.audit.proving import prove as prove_events
 from isuit.audit.witness import Refused, Witness
 from isuit.documents import from_json, read_bytes
 from isuit.errors import InputError
 from isuit.files import PUBLIC, write_whole
 from isuit.published import Proof, ProofCheck, Proved, Witnessed
-from isuit.service.heads import read_key, read_note
 from isuit.service.stores import DEFAULT_WAIT, open_store
+from isuit.service.trusted import read_key, read_note
 from isuit.store.fits import find_fit
 from isuit.store.opening import Store
 from isuit.store.releases import find_release
