@@ -134,6 +134,7 @@ class StoreHandle:
         observed_until: date | None = None,
         columns: Mapping[str, str] | None = None,
         timezone: str | None = None,
+        memory: str | int | None = None,
     ) -> RecordedFit:
         """Fit a cohort (a frame with the Arrow interface, arrays by name, or a path) and record the result.
 
@@ -151,6 +152,7 @@ class StoreHandle:
                 timezone=timezone,
                 sites=inputs.read_sites(Path(sites)) if isinstance(sites, (str, Path)) else sites,
                 wait=self.wait,
+                memory=memory,
                 progress=progress,
             )
         counts = (fitted.outcomes, fitted.riders, fitted.sites)

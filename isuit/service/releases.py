@@ -31,6 +31,7 @@ from isuit.release.files import EXTENSIONS, files
 from isuit.release.format import described, lines_digest, metadata_digest, with_proof
 from isuit.release.making import Draft, Progress, Series, Source, make_release
 from isuit.release.policy import Policy, policy_of
+from isuit.release.timeline import Published
 from isuit.service.recording import canonical_json
 from isuit.service.stores import DEFAULT_WAIT, open_store
 from isuit.store.opening import Store
@@ -66,7 +67,13 @@ def export_atlas(
         known = published_on(day, releases)
         if known is not None:
             lines = release_lines(store.connection, known.release_id)
-            _write(path, kind, lines, known.metadata, nullcontext, lambda: _proof(store, known))
+            before = _before(store, releases, day, kind)
+            _write(
+                lambda about: files(path, kind, lines, about, before),
+                known.metadata,
+                nullcontext,
+                lambda: _proof(store, known),
+            )
             notes = ["this release was made before; its rows are written again as they were published"]
             return Exported(_report(store, known, path, kind, None, notes), notes)
         _refuse_date(day, releases)
@@ -81,7 +88,8 @@ def export_atlas(
             _log(store.connection, record, store.key)
             return _proof(store, record)
 
-        _write(path, kind, lines, record.metadata, store.transaction, record_it)
+        before = _before(store, releases, day, kind)
+        _write(lambda about: files(path, kind, lines, about, before), record.metadata, store.transaction, record_it)
         return Exported(_report(store, record, path, kind, draft, []), explanation)
 
 
@@ -116,6 +124,14 @@ def other_than(series: Policy, options: Mapping[str, Any]) -> list[str]:
 def published_on(day: date, releases: list[ReleaseRecord]) -> ReleaseRecord | None:
     """The release of a date, which is never made twice."""
     return next((record for record in releases if record.release_date == day), None)
+
+
+def _before(store: Store, releases: list[ReleaseRecord], day: date, kind: Format) -> list[Published]:
+    """The releases before a date, as they were published; only a page tells of them."""
+    if kind != "html":
+        return []
+    earlier = [record for record in releases if record.release_date < day]
+    return [Published.of(release_lines(store.connection, each.release_id), each.metadata) for each in earlier]
 
 
 def _policy_of(record: ReleaseRecord) -> Policy:
@@ -233,14 +249,12 @@ def _proof(store: Store, record: ReleaseRecord) -> Proof | None:
 
 
 def _write(
-    path: Path,
-    kind: Format,
-    lines: list[str],
+    content: Callable[[str], Mapping[Path, bytes]],
     metadata: str,
     transaction: Callable[[], AbstractContextManager[object]],
     record: Callable[[], Proof | None],
 ) -> None:
-    """Record, write next to the targets, commit, then rename.
+    """Record, write next to the targets, commit, then rename; `content` are the files that carry these metadata.
 
     So a full disk records nothing, no file is ever half there, and the file can hold the proof that it is recorded.
     """
@@ -250,7 +264,7 @@ def _write(
             with transaction():
                 proof = record()
                 about = with_proof(metadata, None if proof is None else proof.as_json())
-                for target, data in files(path, kind, lines, about).items():
+                for target, data in content(about).items():
                     written.enter_context(whole(target, PUBLIC)).write_bytes(data)
             recorded = True
     except CannotWrite as error:

@@ -52,6 +52,10 @@ class Store:
             self._connection = connect(self.paths.database, self.paths.spill, read_only=not self.writable)
         return self._connection
 
+    def limit_memory(self, size: int) -> None:
+        """Let the database keep so many bytes in memory; it spills the rest into `tmp/`."""
+        self.connection.execute(f"SET memory_limit = '{int(size)}B'")
+
     @property
     def policy(self) -> dict[str, Any]:
         """The disclosure policy that the store was created with."""
