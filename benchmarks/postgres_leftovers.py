@@ -2,8 +2,8 @@
 
     python benchmarks/postgres_leftovers.py [--rows 200000]
 
-Needs PostgreSQL's server programs. A cluster of its own is started in a temporary directory, with archiving on, as who
-wants to restore to a point in time has it; one rider in a hundred is erased. See docs/adr for what follows from it.
+Needs PostgreSQL's server programs. A cluster of its own is started in a temporary directory, with archiving on, as it
+is for restoring to a point in time. One row in a hundred is of the rider who is erased. docs/adr says what follows.
 """
 
 from __future__ import annotations
