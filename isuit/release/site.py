@@ -6,7 +6,7 @@
     site/SHA256SUMS            of every file, for `sha256sum --check`
 
 Nothing here reads a store: the folder follows from the published lines, so the same releases give the same folder.
-docs/adr/0025-releases-are-static-files.md says why nothing is served.
+docs/adr/0027-releases-are-static-files.md says why nothing is served.
 """
 
 from __future__ import annotations
