@@ -59,11 +59,13 @@ GRAPH = {
     "ingest": Allowed("canonical columns documents domain errors files tables", "duckdb numpy pyarrow"),
     # Where rows live, and what is done with them.
     "store": Allowed("canonical documents domain errors", "duckdb pyarrow rfc8785"),
-    "audit": Allowed("canonical documents domain errors files published record store", "duckdb numpy pyarrow rfc8785"),
+    "audit": Allowed(
+        "canonical documents domain errors files published record store", "cryptography duckdb numpy pyarrow rfc8785"
+    ),
     "erasure": Allowed("audit errors published store", "duckdb pyarrow rfc8785"),
     "release": Allowed(
         "audit columns documents domain errors estimator look pages published store",
-        "duckdb h3 numpy pyarrow pydantic",
+        "duckdb h3 numpy pyarrow pydantic rfc8785",
     ),
     # The use cases, and who calls them.
     "service": Allowed(
