@@ -70,6 +70,9 @@ def fit(
     timezone: Timezone = None,
     csv: Csv = None,
     drop_missing: DropMissing = False,
+    memory: Annotated[
+        str | None, typer.Option("--memory", help="Hold at most so much in memory, such as 4GB; the rest is on disk.")
+    ] = None,
     store: Store = DEFAULT_STORE,
     wait: Wait = DEFAULT_WAIT,
     json: Json = False,
@@ -99,6 +102,7 @@ def fit(
             drop_missing=drop_missing,
             sites=read_sites(sites) if sites else None,
             wait=wait,
+            memory=memory,
             progress=progress,
         )
     for sentence in fitted.notes:
