@@ -18,7 +18,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from isuit.domain import Exposure, FitConfig, GateReading, Split
+from isuit.domain import Exposure, FitConfig, GateReading, SkillPrior, Split
 from isuit.published import FitRecord, FitSummary, RederiveReport, ScoreReport, Status, VerifyReport
 from isuit.service import checks, fitting, history, inputs, pictures, scoring
 from isuit.service.stores import DEFAULT_WAIT
@@ -84,6 +84,7 @@ class StoreHandle:
         gate: GateReading = "core",
         exposure: Exposure = "independent",
         split: Split = "rider",
+        skill: SkillPrior = "normal",
         observed_until: date | None = None,
         columns: Mapping[str, str] | None = None,
         timezone: str | None = None,
@@ -96,6 +97,7 @@ class StoreHandle:
             anchor=_anchor(anchor, activity, dimension),
             exposure=exposure,
             split=split,
+            skill=skill,
             observed_until=observed_until,
         )
         fitted = fitting.fit(
