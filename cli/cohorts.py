@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .options import Column, Json, Timezone
+from .options import Column, Json, Metrics, Timezone
 from .output import note, print_json
 
 if TYPE_CHECKING:
@@ -20,13 +20,15 @@ Files = Annotated[
 ]
 
 
-def hash_cohort(files: Files, column: Column = None, timezone: Timezone = None, json: Json = False) -> None:
+def hash_cohort(
+    files: Files, metric: Metrics = None, column: Column = None, timezone: Timezone = None, json: Json = False
+) -> None:
     """Print the hash of a cohort, and a report of what was read."""
     from isuit.service import cohorts
     from isuit.service.inputs import parse_mapping
 
     with _defects_as_json(json):
-        found = cohorts.read(files, columns=parse_mapping(column), timezone=timezone)
+        found = cohorts.read(files, columns=parse_mapping(column, metric), metrics=metric, timezone=timezone)
     if json:
         print_json(found)
     else:
@@ -37,6 +39,7 @@ def hash_cohort(files: Files, column: Column = None, timezone: Timezone = None, 
 def canonicalise(
     files: Files,
     out: Annotated[Path, typer.Option("--out", help="The file to write; its SHA-256 is the cohort hash.")],
+    metric: Metrics = None,
     column: Column = None,
     timezone: Timezone = None,
     json: Json = False,
@@ -46,7 +49,8 @@ def canonicalise(
     from isuit.service.inputs import parse_mapping
 
     with _defects_as_json(json):
-        written = cohorts.canonicalise(files, out, columns=parse_mapping(column), timezone=timezone)
+        mapping = parse_mapping(column, metric)
+        written = cohorts.canonicalise(files, out, columns=mapping, metrics=metric, timezone=timezone)
     if json:
         print_json(written)
     else:

@@ -246,6 +246,9 @@ def score(
         Path | None, typer.Option("--conditions", help="A file with metric and, optionally, site and skill.")
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", help="Where the conditions go with their scores.")] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Refuse a file with a condition that cannot be scored.")
+    ] = False,
     store: Store = DEFAULT_STORE,
     wait: Wait = DEFAULT_WAIT,
     json: Json = False,
@@ -257,11 +260,13 @@ def score(
     if conditions is not None:
         if out is None or metric is not None:
             raise InputError("--conditions needs --out for the scores, and no --metric")
-        scored = scoring.score_file(store, fit, conditions, out, skill, wait)
+        scored = scoring.score_file(store, fit, conditions, out, skill, wait, strict)
+        for reason, count in scored.not_scored.items():
+            note(f"note: {count} of {scored.rows} conditions have no score: {reason}")
         if json:
             print_json(scored)
         else:
-            note(f"scored {scored.rows} conditions into {out}")
+            note(f"scored {scored.rows - sum(scored.not_scored.values())} conditions into {out}")
         return
     if metric is None:
         raise InputError("give a condition with --metric, or a file of them with --conditions and --out")

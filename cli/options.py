@@ -19,6 +19,12 @@ Column = Annotated[
     list[str] | None,
     typer.Option("--column", help="Map a column: name=theirs, for example rider=user_id. Repeatable."),
 ]
+Metrics = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--metric", help="A column that is a condition; several make one cohort of several metrics. Repeatable."
+    ),
+]
 Fit = Annotated[
     str,
     typer.Argument(metavar="FIT", help="A fit id or a cohort hash, or at least 8 digits of one.", show_default=False),

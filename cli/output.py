@@ -24,17 +24,45 @@ def note(sentence: str) -> None:
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], plain: Iterable[str]) -> None:
-    """A table where a person looks; where the output is piped, the plain lines, which `grep` and `cut` can read."""
+    """A table where a person looks; where the output is piped, the plain lines, which `grep` and `cut` can read.
+
+    A terminal too narrow for the table gets its rows one below the other: half an id is no id.
+    """
     if not sys.stdout.isatty():
         print("\n".join(plain))
         return
+    from rich.cells import cell_len
     from rich.console import Console
     from rich.table import Table
 
+    console = Console(markup=False)  # names are text, whatever brackets they hold
+    widest = [max(map(cell_len, column)) for column in zip(columns, *rows, strict=True)]
+    if sum(widest) + 3 * len(widest) + 1 > console.width:
+        print("\n".join(line for row in rows for line in _flowing(columns, row, console.width)))
+        return
     table = Table(*columns)
     for row in rows:
         table.add_row(*row)
-    Console(markup=False).print(table)  # names are text, whatever brackets they hold
+    console.print(table)
+
+
+def _flowing(columns: Sequence[str], row: Sequence[str], width: int) -> Iterator[str]:
+    """A row's cells as words of a paragraph that hangs by two spaces; a cell wider than the terminal stays whole.
+
+    Cells of a table of two columns are a name and a value, which need no other name.
+    """
+    from rich.cells import cell_len
+
+    named = len(columns) > 2
+    line = ""
+    for name, cell in zip(columns, row, strict=True):
+        part = f"{name} {cell}" if named else cell
+        if line and cell_len(line) + 2 + cell_len(part) > width:
+            yield line
+            line = ""
+            part = f"  {part}"
+        line = f"{line}  {part}" if line else part
+    yield line
 
 
 @contextmanager

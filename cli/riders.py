@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .options import DEFAULT_STORE, DEFAULT_WAIT, Column, Json, Store, Timezone, Wait
+from .options import DEFAULT_STORE, DEFAULT_WAIT, Column, Json, Metrics, Store, Timezone, Wait
 from .output import note, print_json, print_table, progress_bar
 
 if TYPE_CHECKING:
@@ -116,6 +116,7 @@ def pseudonymise(
         list[str], typer.Argument(help="Parquet, CSV or Arrow files, a directory or a quoted glob: one cohort in all.")
     ],
     out: Annotated[Path, typer.Option("--out", help="The file to write: .parquet, .arrow, .feather, .csv or .tsv.")],
+    metric: Metrics = None,
     column: Column = None,
     timezone: Timezone = None,
     store: Store = DEFAULT_STORE,
@@ -126,7 +127,8 @@ def pseudonymise(
     from isuit.service.inputs import parse_mapping
     from isuit.service.pseudonymising import pseudonymise as run
 
-    done = run(store, files, out, columns=parse_mapping(column), timezone=timezone, wait=wait)
+    mapping = parse_mapping(column, metric)
+    done = run(store, files, out, columns=mapping, metrics=metric, timezone=timezone, wait=wait)
     for sentence in done.notes:
         note(sentence)
     if json:

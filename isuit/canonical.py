@@ -1,7 +1,10 @@
-"""The canonical bytes of a cohort, `isuit-c1`, and their SHA-256: docs/canonical-form.md, in code.
+"""The canonical bytes of a cohort, `isuit-c1` or `isuit-c2`, and their SHA-256: docs/canonical-form.md, in code.
 
     header(n)  then  lines(batch) for every batch of the sorted cohort  =  the bytes
     SHA-256 of the bytes, written `isuit-c1:<64 hex digits>`            =  the cohort hash
+
+A cohort of one metric, whatever it measures, is `isuit-c1`, and its column is called `metric`. One of several is
+`isuit-c2`: its columns have the names of the metrics, in their order as bytes, in the place of `metric`.
 
 Nothing here validates or sorts: `isuit.ingest` hands over validated outcomes in canonical order. A line of text is
 never built in Python: fixed-width parts are assembled from small tables of digits, and Arrow joins the parts.
@@ -11,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,22 +25,15 @@ from numpy.typing import NDArray
 from isuit.errors import InputError
 
 FORMAT = "isuit-c1"
+SEVERAL = "isuit-c2"  # of several metrics
+ONE_METRIC = ("metric",)
+MOST_METRICS = 6  # surfaces of more say little: with seven there are 21 pairs
 COLUMNS = ("rider", "site", "observed_at", "metric", "outcome")
-SCHEMA = pa.schema(
-    [
-        pa.field("rider", pa.string(), nullable=False),
-        pa.field("site", pa.string()),
-        pa.field("observed_at", pa.timestamp("us", tz="UTC")),
-        pa.field("metric", pa.float64(), nullable=False),
-        pa.field("outcome", pa.int8(), nullable=False),
-    ]
-)
 SHORTEST_PREFIX = 8  # digits; what a person can read out, and too long to meet by chance in one store
 
 DAY = 86_400_000_000  # microseconds
 MINUTE = 60_000_000
 TIME_WIDTH = len("YYYY-MM-DDTHH:MM:SS.ffffffZ")
-METRIC_WIDTH = 16
 
 
 def _table(texts: Iterable[str]) -> NDArray[np.void]:
@@ -51,16 +47,45 @@ _SECONDS_MILLIS = _table(f"{ms // 1000:02d}.{ms % 1000:03d}" for ms in range(60_
 _MICROS = _table(f"{us:03d}Z" for us in range(1000))
 _FOUR_DIGITS = _table(f"{word:04x}" for word in range(1 << 16))
 _TIME = np.dtype([("day", "V11"), ("hour_minute", "V6"), ("second_milli", "V6"), ("micro_z", "V4")])
-_TAIL = np.dtype([("metric", "V4", 4), ("tab", "u1"), ("outcome", "u1"), ("newline", "u1")])
 
 
-def header(outcomes: int) -> bytes:
+def columns_of(metrics: Sequence[str]) -> tuple[str, ...]:
+    """The columns of a cohort with these metrics, in the order of the canonical form."""
+    return (*COLUMNS[:3], *metrics, COLUMNS[-1])
+
+
+def schema_of(metrics: Sequence[str]) -> pa.Schema:
+    """What batches of such a cohort look like."""
+    return pa.schema(
+        [
+            pa.field("rider", pa.string(), nullable=False),
+            pa.field("site", pa.string()),
+            pa.field("observed_at", pa.timestamp("us", tz="UTC")),
+            *(pa.field(name, pa.float64(), nullable=False) for name in metrics),
+            pa.field("outcome", pa.int8(), nullable=False),
+        ]
+    )
+
+
+SCHEMA = schema_of(ONE_METRIC)
+
+
+def metrics_of(schema: pa.Schema) -> tuple[str, ...]:
+    """The metrics of batches with such a schema."""
+    return tuple(schema.names[3:-1])
+
+
+def format_of(metrics: Sequence[str]) -> str:
+    return FORMAT if len(metrics) == 1 else SEVERAL
+
+
+def header(outcomes: int, metrics: Sequence[str] = ONE_METRIC) -> bytes:
     """The three lines before the outcomes: format, column names, number of outcomes."""
-    return f"{FORMAT}\n{chr(9).join(COLUMNS)}\n{outcomes}\n".encode()
+    return f"{format_of(metrics)}\n{chr(9).join(columns_of(metrics))}\n{outcomes}\n".encode()
 
 
 def lines(batch: pa.RecordBatch) -> pa.LargeBinaryArray:
-    """The outcome lines of a batch with `SCHEMA`, each ending in LF, one array element per outcome.
+    """The outcome lines of a batch with a schema of `schema_of`, each ending in LF, one array element per outcome.
 
     The bytes of consecutive lines are consecutive in memory: see `line_bytes`.
     """
@@ -69,7 +94,7 @@ def lines(batch: pa.RecordBatch) -> pa.LargeBinaryArray:
         batch.column("rider").cast(pa.large_string()).cast(large),
         batch.column("site").cast(pa.large_string()).cast(large),
         _time_texts(batch.column("observed_at")).cast(large),
-        _tails(batch.column("metric"), batch.column("outcome")).cast(large),
+        _tails([batch.column(name) for name in metrics_of(batch.schema)], batch.column("outcome")).cast(large),
         pa.scalar(b"\t", large),
         null_handling="replace",
         null_replacement=b"",
@@ -88,24 +113,26 @@ def line_bytes(array: pa.LargeBinaryArray) -> tuple[memoryview, NDArray[np.int64
     return memoryview(data)[bounds[0] : bounds[-1]], bounds - bounds[0]
 
 
-def chunks(outcomes: int, batches: Iterable[pa.RecordBatch]) -> Iterator[bytes | memoryview]:
+def chunks(
+    outcomes: int, batches: Iterable[pa.RecordBatch], metrics: Sequence[str] = ONE_METRIC
+) -> Iterator[bytes | memoryview]:
     """The canonical bytes, header first, of batches in canonical order."""
-    yield header(outcomes)
+    yield header(outcomes, metrics)
     for batch in batches:
         yield line_bytes(lines(batch))[0]
 
 
-def hash_of(content: Iterable[bytes | memoryview]) -> str:
+def hash_of(content: Iterable[bytes | memoryview], metrics: Sequence[str] = ONE_METRIC) -> str:
     """The cohort hash of canonical bytes, given in chunks."""
     digest = hashlib.sha256()
     for chunk in content:
         digest.update(chunk)
-    return f"{FORMAT}:{digest.hexdigest()}"
+    return f"{format_of(metrics)}:{digest.hexdigest()}"
 
 
 def prefix_digits(text: str) -> str:
-    """The hex digits of a cohort hash or of a prefix of it, with or without `isuit-c1:`."""
-    digits = text.removeprefix(f"{FORMAT}:").lower()
+    """The hex digits of a cohort hash or of a prefix of it, with or without `isuit-c1:` or `isuit-c2:`."""
+    digits = text.removeprefix(f"{FORMAT}:").removeprefix(f"{SEVERAL}:").lower()
     if not re.fullmatch(rf"[0-9a-f]{{{SHORTEST_PREFIX},64}}", digits):
         raise InputError(
             f"a cohort hash is {FORMAT}: and 64 hex digits: give all of them, or the first {SHORTEST_PREFIX} or more"
@@ -160,13 +187,15 @@ def _day_texts(day: NDArray[np.int64]) -> NDArray[np.void]:
     return _table(f"{text}T" for text in days.astype("datetime64[D]").astype(str))[index]
 
 
-def _tails(metric: pa.Array, outcome: pa.Array) -> pa.Array:
-    """`metric TAB outcome LF`: adding 0.0 turns -0.0 into 0.0 and changes nothing else."""
-    bits = (as_numpy(metric) + 0.0).astype(">f8", order="C").view(">u2").reshape(-1, 4)
-    text = np.empty(len(bits), _TAIL)
-    for word in range(4):
-        text["metric"][:, word] = _FOUR_DIGITS[bits[:, word]]
-    text["tab"] = ord("\t")
+def _tails(metrics: Sequence[pa.Array], outcome: pa.Array) -> pa.Array:
+    """Each metric and a TAB, the outcome, LF: adding 0.0 turns -0.0 into 0.0 and changes nothing else."""
+    fields = [field for k in range(len(metrics)) for field in ((f"metric{k}", "V4", 4), (f"tab{k}", "u1"))]
+    text = np.empty(len(outcome), np.dtype([*fields, ("outcome", "u1"), ("newline", "u1")]))
+    for k, metric in enumerate(metrics):
+        bits = (as_numpy(metric) + 0.0).astype(">f8", order="C").view(">u2").reshape(-1, 4)
+        for word in range(4):
+            text[f"metric{k}"][:, word] = _FOUR_DIGITS[bits[:, word]]
+        text[f"tab{k}"] = ord("\t")
     text["outcome"] = as_numpy(outcome) + ord("0")
     text["newline"] = ord("\n")
-    return as_arrow(text, pa.binary(_TAIL.itemsize))
+    return as_arrow(text, pa.binary(text.dtype.itemsize))

@@ -41,8 +41,9 @@ class Observations:
     """Outcomes as columns: codes into `riders` and `sites`, both sorted, so that no result depends on labels' order.
 
     `site` is None when no outcome has a site; otherwise a code, or `NO_SITE` for an outcome without one.
-    `observed_at` is in microseconds since 1970 UTC, `NO_TIME` where there is none. Columns may be maps of files,
-    because a cohort may be larger than memory: what passes over all rows takes them slice by slice.
+    `observed_at` is in microseconds since 1970 UTC, `NO_TIME` where there is none. Of several metrics `metric` is the
+    first, `further` are the others and `metrics` the names of all, in the order of the canonical form. Columns may be
+    maps of files, because a cohort may be larger than memory: what passes over all rows takes them slice by slice.
     """
 
     riders: tuple[str, ...]
@@ -52,6 +53,8 @@ class Observations:
     sites: tuple[str, ...] = ()
     site: CodeArray | None = None
     observed_at: IntArray | None = None
+    metrics: tuple[str, ...] = ()  # empty where there is one, which has no name here
+    further: tuple[FloatArray, ...] = ()
 
     def __len__(self) -> int:
         return int(self.rider.size)
@@ -69,7 +72,13 @@ class Observations:
             outcome=self.outcome[chosen],
             site=None if self.site is None else self.site[chosen],
             observed_at=None if self.observed_at is None else self.observed_at[chosen],
+            further=tuple(column[chosen] for column in self.further),
         )
+
+    @property
+    def conditions(self) -> tuple[FloatArray, ...]:
+        """Every metric, a column each."""
+        return (self.metric, *self.further)
 
 
 @dataclass(frozen=True)

@@ -25,22 +25,31 @@ def text_type(values: Sequence[Any]) -> pa.DataType:
 
 def table(outcomes: list[list[Any]]) -> pa.Table:
     rider, site, observed_at, metric, outcome = zip(*outcomes, strict=True)
+    names = metrics_of(outcomes)
+    several = {name: pa.array([float(texts[name]) for texts in metric], pa.float64()) for name in names}
     return pa.table(
         {
             "rider": pa.array(rider, text_type(rider)),
             "site": pa.array(site, text_type(site)),
             "observed_at": pa.array([instant(text) for text in observed_at], TIME),
-            "metric": pa.array([float(text) for text in metric], pa.float64()),
+            **(several or {"metric": pa.array([float(text) for text in metric], pa.float64())}),
             "outcome": pa.array([int(value) for value in outcome], pa.int8()),
         }
     )
 
 
+def metrics_of(outcomes: list[list[Any]]) -> list[str]:
+    """The names of the metrics, in the order in which they were written down; empty where there is one without."""
+    return list(outcomes[0][3]) if isinstance(outcomes[0][3], dict) else []
+
+
 def csv_text(outcomes: list[list[Any]]) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(NAMES)
-    writer.writerows(outcomes)
+    names = metrics_of(outcomes)
+    writer.writerow([*NAMES[:3], *(names or NAMES[3:4]), NAMES[4]])
+    for *before, metric, outcome in outcomes:
+        writer.writerow([*before, *([metric[name] for name in names] or [metric]), outcome])
     return text.getvalue()
 
 

@@ -50,13 +50,11 @@ def cohort_table() -> Callable[..., pa.Table]:
     return make_cohort
 
 
-@pytest.fixture(scope="session")
-def full_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two cohorts, two fits, sites, tokens, a release and an erased rider: rows in every table; do not write into it.
+def make_full_store(path: Path) -> Path:
+    """Two cohorts, two fits, sites, tokens, a release and an erased rider: rows in every table.
 
     Everything is made by the program, so that tampering is found in what the program writes.
     """
-    path = tmp_path_factory.mktemp("full") / "store"
     fit(path, make_cohort(1, sites=tuple(SITES)), FitConfig(activity="kitesurfing", dimension="wind"), sites=SITES)
     fit(path, make_cohort(2, timed=False, tag="member"), FitConfig(activity="kitesurfing", dimension="wave"))
     pq.write_table(make_cohort(3, riders=2, outcomes=3, tag="guest"), path.with_name("guests.parquet"))
@@ -64,6 +62,12 @@ def full_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     export_atlas(path, path.with_name("atlas.jsonl"), release=date(2026, 1, 1))
     delete_riders(path, ["rider-0003"])
     return path
+
+
+@pytest.fixture(scope="session")
+def full_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """`make_full_store`; do not write into it."""
+    return make_full_store(tmp_path_factory.mktemp("full") / "store")
 
 
 @pytest.fixture

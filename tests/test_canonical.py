@@ -11,30 +11,36 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from cohort_tables import csv_text, hash_of, table
-from golden.make_vectors import text as vectors_text
+from cohort_tables import csv_text, hash_of, metrics_of, table
+from golden import make_vectors
 from independent import canonical as standard_library
 from pyarrow import feather
 
 from isuit import canonical
 from isuit.errors import InputError
 from isuit.ingest import read_cohort
+from isuit.ingest.canonical_file import read_canonical
 
 HERE = Path(__file__).parent
 SPECIFICATION = HERE.parent / "docs" / "canonical-form.md"
-VECTORS = json.loads((HERE / "golden" / "vectors.json").read_text(encoding="utf-8"))
+C1_VECTORS = json.loads((HERE / "golden" / "vectors.json").read_text(encoding="utf-8"))
+C2_VECTORS = json.loads((HERE / "golden" / "vectors-c2.json").read_text(encoding="utf-8"))
+VECTORS = [*C1_VECTORS, *C2_VECTORS]
 by_what_it_shows = pytest.mark.parametrize("vector", VECTORS, ids=[vector["shows"] for vector in VECTORS])
 
 
 def test_vectors_are_what_their_program_makes() -> None:
-    assert (HERE / "golden" / "vectors.json").read_text(encoding="utf-8") == vectors_text()
+    assert (HERE / "golden" / "vectors.json").read_text(encoding="utf-8") == make_vectors.text(make_vectors.VECTORS)
+    of_several = (HERE / "golden" / "vectors-c2.json").read_text(encoding="utf-8")
+    assert of_several == make_vectors.text(make_vectors.C2_VECTORS)
 
 
-def test_the_specification_counts_the_vectors_and_shows_the_first_hash() -> None:
+@pytest.mark.parametrize(("vectors", "version"), [(C1_VECTORS, "isuit-c1"), (C2_VECTORS, "isuit-c2")])
+def test_the_specification_counts_the_vectors_and_shows_the_first_hash(vectors: list, version: str) -> None:
     specification = SPECIFICATION.read_text(encoding="utf-8")
-    assert f"holds {len(VECTORS)}, each" in specification
-    example = next(vector for vector in VECTORS if vector["shows"] == "the example of the specification")
-    shown = re.search(r"^    (isuit-c1:[0-9a-f]{64})$", specification, re.MULTILINE)
+    assert f"holds {len(vectors)}, each" in specification
+    example = next(vector for vector in vectors if vector["shows"] == "the example of the specification")
+    shown = re.search(rf"^    ({version}:[0-9a-f]{{64}})$", specification, re.MULTILINE)
     assert shown
     assert shown[1] == example["cohort_hash"]
     lines = "".join(f"    {line}\n" for line in example["canonical"].replace("\t", "→").splitlines())
@@ -43,11 +49,11 @@ def test_the_specification_counts_the_vectors_and_shows_the_first_hash() -> None
 
 @by_what_it_shows
 def test_a_vector_from_an_arrow_table(vector: dict) -> None:
-    with read_cohort(table(vector["outcomes"])) as cohort:
+    with read_cohort(table(vector["outcomes"]), metrics=metrics_of(vector["outcomes"])) as cohort:
         assert cohort.cohort_hash == vector["cohort_hash"]
         content = b"".join(cohort.canonical_bytes())
     assert content.decode() == vector.get("canonical", content.decode())
-    assert "isuit-c1:" + hashlib.sha256(content).hexdigest() == vector["cohort_hash"]
+    assert content[:8].decode() + ":" + hashlib.sha256(content).hexdigest() == vector["cohort_hash"]
 
 
 @by_what_it_shows
@@ -56,12 +62,21 @@ def test_a_vector_from_files(vector: dict, tmp_path: Path) -> None:
     pq.write_table(table(vector["outcomes"]), tmp_path / "c.parquet")
     feather.write_feather(table(vector["outcomes"]), tmp_path / "c.feather", compression="zstd")
     for name in ("c.csv", "c.parquet", "c.feather"):
-        assert hash_of(tmp_path / name) == vector["cohort_hash"], name
+        assert hash_of(tmp_path / name, metrics=metrics_of(vector["outcomes"])) == vector["cohort_hash"], name
 
 
 @by_what_it_shows
 def test_a_vector_sorted_on_disk(vector: dict) -> None:
-    assert hash_of(table(vector["outcomes"]), in_memory_rows=0) == vector["cohort_hash"]
+    metrics = metrics_of(vector["outcomes"])
+    assert hash_of(table(vector["outcomes"]), metrics=metrics, in_memory_rows=0) == vector["cohort_hash"]
+
+
+@by_what_it_shows
+def test_a_vector_read_back_from_its_canonical_form(vector: dict, tmp_path: Path) -> None:
+    with read_cohort(table(vector["outcomes"]), metrics=metrics_of(vector["outcomes"])) as cohort:
+        (tmp_path / "c.tsv").write_bytes(b"".join(cohort.canonical_bytes()))
+    stream, metrics = read_canonical(tmp_path / "c.tsv")
+    assert hash_of(stream, metrics=metrics) == vector["cohort_hash"]
 
 
 def test_the_standard_library_agrees_on_every_vector() -> None:
@@ -107,12 +122,12 @@ def test_days_of_a_sparse_span_are_written_as_those_of_a_dense_one() -> None:
     assert hash_of(table(outcomes)) == standard_library.cohort_hash(outcomes)
 
 
-@pytest.mark.parametrize("text", ["isuit-c1:0123abcd", "0123ABCD", "0123abcd" * 8])
+@pytest.mark.parametrize("text", ["isuit-c1:0123abcd", "isuit-c2:0123abcd", "0123ABCD", "0123abcd" * 8])
 def test_a_prefix_of_a_hash(text: str) -> None:
-    assert canonical.prefix_digits(text) == text.removeprefix("isuit-c1:").lower()
+    assert canonical.prefix_digits(text) == text.rpartition(":")[2].lower()
 
 
-@pytest.mark.parametrize("text", ["", "0123abc", "isuit-c2:0123abcd", "0123abcg", "0123abcd" * 8 + "0", "isuit-c1:"])
+@pytest.mark.parametrize("text", ["", "0123abc", "isuit-c3:0123abcd", "0123abcg", "0123abcd" * 8 + "0", "isuit-c1:"])
 def test_what_is_no_prefix_of_a_hash(text: str) -> None:
     with pytest.raises(InputError, match="64 hex digits"):
         canonical.prefix_digits(text)

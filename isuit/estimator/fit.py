@@ -213,10 +213,10 @@ def _latent_estimate(found: _Found, latent: LatentFit, scored: ScoresOfAll) -> E
     metric = _grid(prepared.space)
     comparable = _comparable_sites(prepared.counts, prepared.space.sites)
     incomparable = [data.sites[s] for s in np.flatnonzero(~comparable)]
-    curves = []
+    apart, curves = set(incomparable), []
     for code, name in _places(data, prepared.space):
         suitability = latent.marginal(metric, code)
-        if name in incomparable:
+        if name in apart:
             curves.append(DifficultyCurve(name, metric, None, None, suitability))
         else:
             band = latent.difficulty(metric, code)

@@ -1,9 +1,9 @@
 """From a counted cohort to a latent fit that may stand for it, or to the reasons why there is none.
 
-The order is always the same: the identification gate, outcomes that are not all equal, the latent fit, a
-discrimination that does not vanish, and the likelihood-ratio test of a = 0. A fit of a cohort asks one thing more: that
-skill does not predict held-out outcomes worse than the single curve does (`also_predicts`). A release predicts no
-rider and does not ask.
+The order is always the same: the identification gate, outcomes that are not all equal, the latent fit, if there is a
+best one, a discrimination that does not vanish, and the likelihood-ratio test of a = 0. A fit of a cohort asks one
+thing more: that skill does not predict held-out outcomes worse than the single curve does (`also_predicts`). A release
+predicts no rider and does not ask.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from isuit.domain import FitConfig, GateReport, HeldOut, PromotionReport
 
 from .likelihood.latent import LatentFit, fit_latent, penalised_log_likelihood
 from .likelihood.prepared import Prepared
-from .likelihood.solver import Progress
+from .likelihood.solver import NoMaximum, Progress
 
 PROMOTION_LEVEL = 0.01
 
@@ -47,9 +47,12 @@ def candidate(prepared: Prepared, gate: GateReport, config: FitConfig, progress:
     if _all_equal(prepared):
         reason = "all outcomes are equal, so nothing tells riders apart"
         return Candidate(gate, PromotionReport(False, None, None, (reason,)))
-    latent = fit_latent(
-        prepared.counts, prepared.space, prepared.single, config.exposure == "correlated", progress=progress
-    )
+    try:
+        latent = fit_latent(
+            prepared.counts, prepared.space, prepared.single, config.exposure == "correlated", progress=progress
+        )
+    except NoMaximum as told:
+        return Candidate(gate, PromotionReport(False, None, None, (told.reason,)))
     if latent.solution.no_skill:
         reason = "skill explains nothing: the discrimination goes to zero"
         return Candidate(gate, PromotionReport(False, 0.0, 0.5, (reason,)))

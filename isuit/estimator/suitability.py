@@ -45,10 +45,10 @@ def latent_parameters(
     space: CurveSpace, sites: tuple[str, ...], latent: LatentFit, incomparable: list[str]
 ) -> LatentParameters:
     """What scoring needs of a latent fit; a site that cannot be compared with the others has no band."""
-    metric = band_metric(space.spline)
+    metric, apart = band_metric(space.spline), set(incomparable)
     bands = {}
     for code, name in _curves(space, sites):
-        if name not in incomparable:
+        if name not in apart:
             band = latent.difficulty(metric, code)
             bands[name] = Band(se=tuple(band.se.tolist()), with_discrimination=tuple(band.with_discrimination.tolist()))
     return LatentParameters(

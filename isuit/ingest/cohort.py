@@ -21,7 +21,7 @@ from isuit.columns import SLICE_ROWS, Column
 from isuit.domain import NO_SITE, NO_TIME, Observations
 from isuit.errors import InputError
 from isuit.ingest import values
-from isuit.ingest.layout import Agreement, checked_mapping, locate
+from isuit.ingest.layout import Agreement, checked_metrics, locate
 from isuit.ingest.refusals import Place, Refusals
 from isuit.ingest.sorting import IN_MEMORY_ROWS, LEFT_OUT, Outcomes, Ranks, Sorter
 from isuit.ingest.sources import WRONG_FIELDS, Source, Unreadable, open_file, open_object, paths_of
@@ -59,8 +59,16 @@ class Cohort:
     'isuit-c1:...'
     """
 
-    def __init__(self, sorter: Sorter, riders: pa.Array, sites: pa.Array, rows: int, progress: Progress) -> None:
-        self._sorter = sorter
+    def __init__(
+        self,
+        sorter: Sorter,
+        riders: pa.Array,
+        sites: pa.Array,
+        metrics: tuple[str, ...],
+        rows: int,
+        progress: Progress,
+    ) -> None:
+        self._sorter, self.metrics = sorter, metrics
         self._riders, self._sites = riders, sites  # sorted; a site's code is its place here plus one
         self._seen_riders, self._seen_sites = np.zeros(len(riders), bool), np.zeros(len(sites) + 1, bool)
         self.cohort_hash, self.report = self._hashed(rows, progress)
@@ -77,25 +85,27 @@ class Cohort:
         self._sorter.close()
 
     def batches(self, rows: int = 1 << 17) -> Iterator[pa.RecordBatch]:
-        """The outcomes in canonical order, with `canonical.SCHEMA`."""
+        """The outcomes in canonical order, with `canonical.schema_of` its metrics."""
         for outcomes in self._sorter.slices(rows):
             yield self._batch(outcomes)
 
     def canonical_bytes(self) -> Iterator[bytes | memoryview]:
         """The bytes whose SHA-256 is the hash, in chunks."""
-        return canonical.chunks(self.report.outcomes, self.batches(HASH_ROWS))
+        return canonical.chunks(self.report.outcomes, self.batches(HASH_ROWS), self.metrics)
 
     def observations(self) -> Observations:
         """What an estimator reads, with codes into the sorted labels that occur. Long columns are on disk, nameless."""
         folder = self._sorter.temporary
         rider, site = Column(np.int32, folder), Column(np.int32, folder)
-        metric, outcome, observed_at = Column(np.float64, folder), Column(np.int8, folder), Column(np.int64, folder)
+        outcome, observed_at = Column(np.int8, folder), Column(np.int64, folder)
+        metrics = [Column(np.float64, folder) for _ in self.metrics]
         rider_number, riders = _numbered(self._seen_riders, self._riders)
         site_number, sites = _numbered(self._seen_sites[1:], self._sites)
         site_number = np.append(np.int32(NO_SITE), site_number)
         for outcomes in self._sorter.slices(SLICE_ROWS):
             rider.append(rider_number[outcomes.rider])
-            metric.append(outcomes.bits.view(np.float64))
+            for column, bits in zip(metrics, outcomes.metrics, strict=True):
+                column.append(bits.view(np.float64))
             outcome.append(outcomes.outcome)
             if sites:
                 site.append(site_number[outcomes.site])
@@ -104,7 +114,9 @@ class Cohort:
         return Observations(
             riders=riders,
             rider=rider.array(),
-            metric=metric.array(),
+            metric=metrics[0].array(),
+            metrics=self.metrics if len(self.metrics) > 1 else (),
+            further=tuple(column.array() for column in metrics[1:]),
             outcome=outcome.array(),
             sites=sites,
             site=site.array() if sites else None,
@@ -117,10 +129,10 @@ class Cohort:
                 self._riders.take(as_arrow(outcomes.rider, pa.int32())),
                 self._sites.take(as_arrow(outcomes.site - np.int32(1), pa.int32(), outcomes.site == 0)),
                 as_arrow(outcomes.observed_at, pa.timestamp("us", tz="UTC"), outcomes.observed_at == NO_TIME),
-                as_arrow(outcomes.bits, pa.float64()),
+                *(as_arrow(bits, pa.float64()) for bits in outcomes.metrics),
                 as_arrow(outcomes.outcome, pa.int8()),
             ],
-            schema=canonical.SCHEMA,
+            schema=canonical.schema_of(self.metrics),
         )
 
     def _hashed(self, rows: int, progress: Progress) -> tuple[str, Report]:
@@ -133,7 +145,7 @@ class Cohort:
                 if rows
                 else "the cohort holds no outcomes: give one with at least one row"
             )
-        digest = hashlib.sha256(canonical.header(count))
+        digest = hashlib.sha256(canonical.header(count, self.metrics))
         riders, sites = self._seen_riders, self._seen_sites
         first, last = np.iinfo(np.int64).max, NO_TIME
         duplicates, before, done = 0, None, 0
@@ -144,10 +156,10 @@ class Cohort:
             known = outcomes.observed_at[outcomes.observed_at != NO_TIME]
             if known.size:
                 first, last = min(first, int(known.min())), max(last, int(known.max()))
-            same = np.logical_and.reduce([column[1:] == column[:-1] for column in outcomes])
+            same = np.logical_and.reduce([column[1:] == column[:-1] for column in outcomes.columns])
             duplicates += int(np.count_nonzero(same))
-            duplicates += before == [column[0] for column in outcomes]
-            before = [column[-1] for column in outcomes]
+            duplicates += before == [column[0] for column in outcomes.columns]
+            before = [column[-1] for column in outcomes.columns]
             done += outcomes.rows
             progress("hash", done / count)
         report = Report(
@@ -160,13 +172,14 @@ class Cohort:
             duplicates=duplicates,
             excluded_rows=rows - count,
         )
-        return f"{canonical.FORMAT}:{digest.hexdigest()}", report
+        return f"{canonical.format_of(self.metrics)}:{digest.hexdigest()}", report
 
 
 def read_cohort(
     source: Any,
     *,
     columns: Mapping[str, str] | None = None,
+    metrics: Sequence[str] | None = None,
     timezone: str | None = None,
     exclude: Callable[[pa.Array], pa.Array] | None = None,
     temporary: Path | None = None,
@@ -175,14 +188,15 @@ def read_cohort(
 ) -> Cohort:
     """Read and validate a cohort: a path, a list of paths, a directory, a glob, or a table with the Arrow interface.
 
-    `columns` maps our names to theirs, `timezone` is the zone of times that carry none. `exclude` gets the distinct
-    riders and says, as an array of booleans, whose rows are left out. A cohort with more than `in_memory_rows` rows is
-    sorted on disk, in a directory of its own inside `temporary`. Refuses with every defect listed. `progress` is told
-    the share that is read, where the source knows its size, and then the share that is hashed.
+    `columns` maps our names to theirs. `metrics` names the conditions where there are several, or the column of the
+    one there is; without it that is `metric`. `timezone` is the zone of times that carry none. `exclude` gets the
+    distinct riders and says, as an array of booleans, whose rows are left out. A cohort with more than `in_memory_rows`
+    rows is sorted on disk, in a directory of its own inside `temporary`. Refuses with every defect listed. `progress`
+    is told the share that is read, where the source knows its size, and then the share that is hashed.
     """
-    mapping = checked_mapping(columns)
+    named, mapping = checked_metrics(metrics, columns)
     refusals = Refusals()
-    reader = _Reader(refusals, timezone, Sorter(temporary, in_memory_rows), progress)
+    reader = _Reader(refusals, named, timezone, Sorter(temporary, in_memory_rows), progress)
     if hasattr(source, "__arrow_c_stream__") or hasattr(source, "__arrow_c_array__"):
         reader.read(open_object(source), mapping)
     elif isinstance(source, (str, os.PathLike, Sequence)):
@@ -199,17 +213,24 @@ def read_cohort(
 class _Reader:
     """Reads sources one after the other into one sorter; stops keeping, not checking, at the first defect."""
 
-    def __init__(self, refusals: Refusals, timezone: str | None, sorter: Sorter, progress: Progress) -> None:
-        self._refusals = refusals
+    def __init__(
+        self,
+        refusals: Refusals,
+        metrics: tuple[str, ...],
+        timezone: str | None,
+        sorter: Sorter,
+        progress: Progress,
+    ) -> None:
+        self._refusals, self._metrics = refusals, metrics
         self._zone = None if timezone is None else zone_named(timezone)
         self._sorter = sorter
         self._progress = progress
-        self._agreement = Agreement(refusals)
+        self._agreement = Agreement(refusals, metrics)
         self._riders, self._sites = values.TextCodes(), values.TextCodes()
         self._rows = 0
 
     def read(self, source: Source, mapping: Mapping[str, str], number: int = 0, files: int = 1) -> None:
-        found = locate(source.names, mapping, source.label, self._refusals)
+        found = locate(source.names, mapping, source.label, self._refusals, self._metrics)
         types = {ours: source.types(theirs) for ours, theirs in found.items()}
         readable = self._agreement.check(types, source.label, source.is_csv)
         chosen = {ours: theirs for ours, theirs in found.items() if ours in readable}
@@ -236,7 +257,7 @@ class _Reader:
         rider = np.zeros(rows, np.int32)
         site = np.full(rows, values.NULL, np.int32)
         observed_at = np.full(rows, NO_TIME, np.int64)
-        bits, outcome = np.zeros(rows, np.uint64), np.zeros(rows, np.int8)
+        bits, outcome = [np.zeros(rows, np.uint64) for _ in self._metrics], np.zeros(rows, np.int8)
         if "rider" in arrays:
             rider, defects = self._riders.encode(values.encoded(arrays["rider"]))
             refuse("rider", [*defects, (values.MISSING, rider == values.NULL)])
@@ -248,14 +269,15 @@ class _Reader:
             read = from_timestamps if pa.types.is_timestamp(times.type) else from_text
             observed_at, defects = read(times, self._zone)
             refuse("observed_at", defects)
-        if "metric" in arrays:
-            bits, defects = values.metrics(values.plain(arrays["metric"]))
-            refuse("metric", defects)
+        for number, name in enumerate(self._metrics):
+            if name in arrays:
+                bits[number], defects = values.metrics(values.plain(arrays[name]))
+                refuse(name, defects if len(self._metrics) == 1 else _with_advice(defects))
         if "outcome" in arrays:
             outcome, defects = values.outcomes(values.plain(arrays["outcome"]))
             refuse("outcome", defects)
         if not self._refusals:
-            self._sorter.append(Outcomes(rider, site, observed_at, bits, outcome))
+            self._sorter.append(Outcomes(rider, site, observed_at, tuple(bits), outcome))
 
     def cohort(self, exclude: Callable[[pa.Array], pa.Array] | None) -> Cohort:
         if self._refusals:
@@ -271,7 +293,13 @@ class _Reader:
             rider_rank = np.where(kept[rider_rank], rider_rank, np.int32(LEFT_OUT))
         # No site sorts before every site, so it takes the first rank; see `Ranks`.
         self._sorter.sort(Ranks(rider_rank, np.append(site_rank + np.int32(1), np.int32(0))))
-        return Cohort(self._sorter, riders, sites, self._rows, self._progress)
+        return Cohort(self._sorter, riders, sites, self._metrics, self._rows, self._progress)
+
+
+def _with_advice(defects: Defects) -> Defects:
+    """Of several metrics one is often missing where the others are not."""
+    advice = f"{values.MISSING} (fit the rows that have it, or the other metrics without it)"
+    return [(advice if defect == values.MISSING else defect, bad) for defect, bad in defects]
 
 
 def _ranked(codes: values.TextCodes) -> tuple[pa.Array, NDArray[np.int32]]:

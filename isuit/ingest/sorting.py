@@ -1,7 +1,7 @@
 """Outcomes in canonical order, by codes instead of text: in memory with numpy, or with DuckDB when there are many.
 
 Lines sort as bytes. TAB is below every byte that text may hold, so the order of lines is the order of (rider, site,
-time, bits of the metric, outcome) with nulls first, and codes that follow the order of the texts may stand for them.
+time, bits of each metric, outcome) with nulls first, and codes that follow the order of the texts may stand for them.
 What goes to disk therefore holds no rider's ID: codes, times, metrics and outcomes.
 """
 
@@ -10,7 +10,8 @@ from __future__ import annotations
 import shutil
 import tempfile
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,17 +31,28 @@ NO_PROGRESS_BAR = "SET enable_progress_bar = false"  # DuckDB draws it on stdout
 SPILL_MEMORY = "1500MB"  # DuckDB's; beyond it, it writes to the temporary directory
 
 
-class Outcomes(NamedTuple):
+@dataclass(frozen=True)
+class Outcomes:
     """Columns of coded outcomes. No site is `NULL`, and 0 once codes are ranks; times as in `domain`."""
 
     rider: NDArray[np.int32]
     site: NDArray[np.int32]
     observed_at: NDArray[np.int64]
-    bits: NDArray[np.uint64]
+    metrics: tuple[NDArray[np.uint64], ...]  # the bits of each, in the order of their names
     outcome: NDArray[np.int8]
 
+    @classmethod
+    def of(cls, columns: Sequence[NDArray[Any]]) -> Outcomes:
+        rider, site, observed_at, *metrics, outcome = columns
+        return cls(rider, site, observed_at, tuple(metrics), outcome)
+
+    @property
+    def columns(self) -> tuple[NDArray[Any], ...]:
+        """In the order in which they sort."""
+        return (self.rider, self.site, self.observed_at, *self.metrics, self.outcome)
+
     def at(self, index: Any) -> Outcomes:
-        return Outcomes(*(column[index] for column in self))
+        return Outcomes.of([column[index] for column in self.columns])
 
     @property
     def rows(self) -> int:
@@ -69,7 +81,7 @@ class Sorter:
         self._held.append(outcomes)
         self._rows += outcomes.rows
         if self._rows > self._limit:
-            self._spill = self._spill or _Spill(self.temporary)
+            self._spill = self._spill or _Spill(self.temporary, len(outcomes.metrics))
             self._write()
 
     def _write(self) -> None:
@@ -112,12 +124,12 @@ class Sorter:
 
 
 def joined(parts: list[Outcomes]) -> Outcomes:
-    return Outcomes(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+    return Outcomes.of([np.concatenate(column) for column in zip(*(part.columns for part in parts), strict=True)])
 
 
 def ranked(outcomes: Outcomes, ranks: Ranks) -> Outcomes:
     """With ranks instead of codes, and without the riders that are left out."""
-    outcomes = outcomes._replace(rider=ranks.rider[outcomes.rider], site=ranks.site[outcomes.site])
+    outcomes = replace(outcomes, rider=ranks.rider[outcomes.rider], site=ranks.site[outcomes.site])
     kept = outcomes.rider != LEFT_OUT
     return outcomes if kept.all() else outcomes.at(kept)
 
@@ -139,7 +151,7 @@ def canonical_order(outcomes: Outcomes) -> NDArray[np.intp]:
     if not outcomes.rows:
         return np.empty(0, np.intp)
     key, used = np.zeros(outcomes.rows, np.uint64), 0
-    for column in outcomes:
+    for column in outcomes.columns:
         field = _ordinal(column)
         width = int(field.max()).bit_length()
         taken = min(width, 64 - used)
@@ -155,7 +167,8 @@ def canonical_order(outcomes: Outcomes) -> NDArray[np.intp]:
     if same.any():
         tied = np.concatenate(([False], same)) | np.concatenate((same, [False]))
         rows = order[tied]
-        rest = (outcomes.outcome[rows], outcomes.bits[rows], outcomes.observed_at[rows], key[tied])
+        metrics = [bits[rows] for bits in reversed(outcomes.metrics)]
+        rest: list[NDArray[Any]] = [outcomes.outcome[rows], *metrics, outcomes.observed_at[rows], key[tied]]
         order[tied] = rows[np.lexsort(rest)]
     return order
 
@@ -180,8 +193,10 @@ class _Spill:
     this one can. What can be sorted grows with the square of the limit.
     """
 
-    def __init__(self, temporary: Path | None) -> None:
+    def __init__(self, temporary: Path | None, metrics: int) -> None:
         import duckdb
+
+        self._metrics = [f"metric{number}" for number in range(metrics)]
 
         self._failed: type[Exception] = duckdb.Error
         try:
@@ -202,9 +217,8 @@ class _Spill:
         )
         self._run(NO_PROGRESS_BAR)
         self._run("SET force_compression = 'uncompressed'")  # written once and read twice: a quarter of the time saved
-        self._run(
-            "CREATE TABLE unsorted (rider INTEGER, site INTEGER, observed_at BIGINT, bits UBIGINT, outcome TINYINT)"
-        )
+        bits = ", ".join(f"{name} UBIGINT" for name in self._metrics)
+        self._run(f"CREATE TABLE unsorted (rider INTEGER, site INTEGER, observed_at BIGINT, {bits}, outcome TINYINT)")
 
     def _run(self, sql: str, **tables: pa.Table) -> None:
         try:
@@ -223,7 +237,8 @@ class _Spill:
         )
 
     def insert(self, outcomes: Outcomes) -> None:
-        self._run("INSERT INTO unsorted FROM rows", rows=pa.table(outcomes._asdict()))
+        names = ("rider", "site", "observed_at", *self._metrics, "outcome")
+        self._run("INSERT INTO unsorted FROM rows", rows=pa.table(dict(zip(names, outcomes.columns, strict=True))))
 
     def sort(self, ranks: Ranks) -> None:
         riders = pa.table({"code": np.arange(len(ranks.rider), dtype=np.int32), "rank": ranks.rider})
@@ -231,10 +246,10 @@ class _Spill:
         self._run(
             f"""
             CREATE TABLE sorted AS
-            SELECT r.rank AS rider, s.rank AS site, observed_at, bits, outcome
+            SELECT r.rank AS rider, s.rank AS site, observed_at, {", ".join(self._metrics)}, outcome
             FROM unsorted JOIN riders r ON r.code = rider JOIN sites s ON s.code = site
             WHERE r.rank <> {LEFT_OUT}
-            ORDER BY 1, 2, 3, 4, 5
+            ORDER BY ALL
             """,
             riders=riders,
             sites=pa.table({"code": codes, "rank": ranks.site}),
@@ -253,7 +268,7 @@ class _Spill:
                     raise self._refused() from None
                 if batch is None:
                     return
-                yield Outcomes(*(as_numpy(column) for column in batch.columns))
+                yield Outcomes.of([as_numpy(column) for column in batch.columns])
 
     def count(self) -> int:
         (count,) = self._database.sql("SELECT count(*) FROM sorted").fetchall()[0]

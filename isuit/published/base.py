@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-HASH = r"^isuit-c1:[0-9a-f]{64}$"
+HASH = r"^isuit-c[12]:[0-9a-f]{64}$"
 FIT = r"^isuit-f1:[0-9a-f]{64}$"
 HEAD = r"^[0-9a-f]{64}$"
 

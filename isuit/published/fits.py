@@ -131,6 +131,7 @@ class ScoredConditions(Published):
     """`isuit score FIT --conditions FILE`: the scores themselves are in the file written."""
 
     rows: int
+    not_scored: dict[str, int] = Field(description="Rows without a score, by reason; their column reason says it too.")
     out: str
 
 

@@ -14,7 +14,6 @@ import numpy as np
 
 from isuit.columns import mixed
 from isuit.published import ReleaseRow
-from isuit.release.identities import fold
 from isuit.release.policy import Policy
 from isuit.release.screening import Placed
 from isuit.store.releases import BinRecord
@@ -30,6 +29,7 @@ class Released:
     row: ReleaseRow
     record: BinRecord
     members: frozenset[str]  # as stored; those who were erased are no longer among them
+    persons: frozenset[str]  # who they are
 
 
 @dataclass(frozen=True)
@@ -71,11 +71,10 @@ def may_change(changed: int, policy: Policy) -> bool:
 
 def changed_riders(key: Key, released: Released, live: set[str], now: Fingerprints, then: Fingerprints) -> int:
     """How many riders joined, left, or have other outcomes since the row was computed."""
-    members = {fold(rider) for rider in released.members}
-    stayed = members & live
+    stayed = released.persons & live
     left = released.record.riders - len(stayed)
     altered = sum(now[*key, rider] != then.get((*key, rider)) for rider in stayed)
-    return left + len(live - members) + altered
+    return left + len(live - released.persons) + altered
 
 
 def fingerprints(placed: Placed | None) -> Fingerprints:

@@ -4,7 +4,8 @@ The union of all cohorts fitted for an activity and dimension, where an identica
 that has it most; observed before the cut-off; of riders who did not opt out and who are somebody. An outcome without a
 time counts only where a fit of its cohort declared until when it was observed.
 
-A union in which somebody stands twice, under an ID and its token, is refused as a whole: `refuse_doubles`.
+Riders are persons (`persons.py`): an ID, its tokens and their spellings are one. A union in which the same outings
+recur under other IDs, which the store cannot know to be the same people, is refused as a whole: `refuse_doubles`.
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ from numpy.typing import NDArray
 
 from isuit.domain import FloatArray, IntArray
 from isuit.errors import PolicyRefusal
-from isuit.release.identities import fold, is_placeholder, named_twice
+from isuit.release.identities import is_placeholder
+from isuit.release.persons import Persons, doubled
 from isuit.store.fits import StoredFit, fit_records
-from isuit.store.query import arrow, rows
+from isuit.store.query import arrow
 
 GLOBAL = "global"  # the one cell of cohorts without sites
 NOWHERE = -1  # an outcome without a place, in a cohort that has places
@@ -39,10 +41,10 @@ class Topic:
 
 @dataclass(frozen=True)
 class Outcomes:
-    """Distinct lines of eligible outcomes, as columns. Riders are folded: several spellings are one."""
+    """Distinct lines of eligible outcomes, as columns. Riders are persons, under whatever names."""
 
-    riders: tuple[str, ...]  # folded and sorted
-    spellings: tuple[tuple[str, ...], ...]  # of each rider, as stored
+    riders: tuple[str, ...]  # one folded name for each person, sorted
+    spellings: tuple[tuple[str, ...], ...]  # all names of each person, as stored
     rider: IntArray
     place: IntArray  # code into `places`, or NOWHERE
     places: tuple[str | None, ...]  # sites; None is the cohort without sites
@@ -88,24 +90,31 @@ def topics(connection: duckdb.DuckDBPyConnection, as_of: datetime | None = None)
     return dict(sorted(found.items(), key=lambda item: (item[0].activity, item[0].dimension)))
 
 
-def refuse_doubles(
-    connection: duckdb.DuckDBPyConnection, fits: list[StoredFit], opted_out: Callable[[str], bool]
-) -> None:
-    """Refuse cohorts that hold somebody both by ID and by token: they would be two of the k that a cell needs.
+def refuse_doubles(connection: duckdb.DuckDBPyConnection, fits: list[StoredFit], persons: Persons) -> None:
+    """Refuse cohorts that hold the same people under several IDs: they would be two of the k that a cell needs.
 
     Whatever the age of the outcomes: a cohort that is too young today is not in half a year.
     """
     cohorts = list(dict.fromkeys(fit.cohort_hash for fit in fits))
-    present = rows(
-        connection, "SELECT DISTINCT rider FROM personal.outcomes WHERE list_contains(?, cohort_hash)", [cohorts]
-    )
-    pairs = rows(connection, "SELECT rider, token FROM personal.pseudonyms")
-    twice = named_twice((rider for (rider,) in present if not opted_out(rider)), pairs)
-    if twice:
+    query = """
+        SELECT DISTINCT rider, coalesce(epoch_us(observed_at), -1) AS at, metric, outcome::BIGINT AS outcome
+        FROM personal.outcomes WHERE list_contains(?, cohort_hash)
+    """
+    table = arrow(connection, query, [cohorts])
+    encoded = table.column("rider").combine_chunks().dictionary_encode()
+    labels = [persons.of(name) for name in encoded.dictionary.to_pylist()]
+    code_of = {label: code for code, label in enumerate(sorted(set(labels)))}
+    code = np.array([code_of[label] for label in labels], dtype=np.int64)
+    somebody = np.array([counts_as_rider(label) for label in labels], dtype=bool)
+    row_name = encoded.indices.to_numpy().astype(np.int64)
+    chosen = somebody[row_name] if labels else np.zeros(0, dtype=bool)
+    columns = [table.column(name).to_numpy()[chosen] for name in ("at", "metric", "outcome")]
+    twice = doubled(code[row_name][chosen] if labels else row_name, *columns)
+    if twice.is_a_copy:
         raise PolicyRefusal(
-            f"{twice} riders of {fits[-1].activity}, {fits[-1].dimension} stand in its cohorts both by ID and by token "
-            "and would count twice: release from a new store in which every cohort is fitted after "
-            "`isuit pseudonymise`, or none is."
+            f"{twice.persons} of {twice.among} riders of {fits[-1].activity}, {fits[-1].dimension} have the same "
+            f"outings as others ({twice.outings} with equal time, metric and outcome): its cohorts hold people under "
+            "several IDs, who would count twice; release from a new store in which everybody has one ID in all cohorts."
         )
 
 
@@ -114,6 +123,7 @@ def eligible(
     fits: list[StoredFit],
     before: datetime,
     opted_out: Callable[[str], bool],
+    persons: Persons,
 ) -> Eligible:
     """The outcomes of these fits' cohorts that may enter a release with this cut-off."""
     table = _union(connection, fits, before)
@@ -122,16 +132,18 @@ def eligible(
     untimed = int(np.count_nonzero(table.column("undeclared").to_numpy()))
     encoded = old.column("rider").combine_chunks().dictionary_encode()
     names = encoded.dictionary.to_pylist()
-    folded = [fold(name) for name in names]
-    kept = np.array([counts_as_rider(spelling) for spelling in folded], dtype=bool)
-    gone = np.array([opted_out(name) for name in names], dtype=bool)
-    riders = sorted({spelling for spelling, good in zip(folded, kept & ~gone, strict=True) if good})
+    labels = [persons.of(name) for name in names]
+    kept = np.array([counts_as_rider(label) for label in labels], dtype=bool)
+    # Whoever opted out under one name is left out under all.
+    left = {label for name, label in zip(names, labels, strict=True) if opted_out(name)}
+    gone = np.array([label in left for label in labels], dtype=bool)
+    riders = sorted({label for label, good in zip(labels, kept & ~gone, strict=True) if good})
     code_of = {rider: code for code, rider in enumerate(riders)}
     spellings: list[list[str]] = [[] for _ in riders]
-    for name, spelling, good in zip(names, folded, kept & ~gone, strict=True):
+    for name, label, good in zip(names, labels, kept & ~gone, strict=True):
         if good:
-            spellings[code_of[spelling]].append(name)
-    code = np.array([code_of.get(spelling, _NOBODY) for spelling in folded], dtype=np.int64)
+            spellings[code_of[label]].append(name)
+    code = np.array([code_of.get(label, _NOBODY) for label in labels], dtype=np.int64)
     row_name = encoded.indices.to_numpy().astype(np.int64)
     rows = (kept & ~gone)[row_name] if names else np.zeros(0, dtype=bool)
     place, places = _places(old)
@@ -157,7 +169,7 @@ def eligible(
 
 
 def _merged(table: pa.Table, rider: IntArray, place: IntArray, rows: NDArray[np.bool_]) -> pa.Table:
-    """The lines of folded riders: the same line under two spellings is one."""
+    """The lines of persons: the same line under two names of one is one."""
     columns = {"rider": rider[rows], "place": place[rows]}
     chosen = table.filter(pa.array(rows)).select(["observed_at", "metric", "outcome", "times"])
     keys = ["rider", "place", "observed_at", "metric", "outcome"]

@@ -1,4 +1,4 @@
-"""When two spellings, or an ID and its token, are one rider, and which are none.
+"""When two spellings are one rider, and which are none; `persons.py` adds the tokens of an ID.
 
 Counting is where a spelling matters: `Anna`, `anna ` and `ＡＮＮＡ` are one person and must not make three of the ten
 that a cell needs; `unknown` is not a person at all. Erasure and storage go by the exact ID, so nothing here is stored.
@@ -7,8 +7,6 @@ that a cell needs; `unknown` is not a person at all. Erasure and storage go by t
 from __future__ import annotations
 
 import unicodedata
-from collections import Counter
-from collections.abc import Iterable
 
 # After folding, and without the punctuation around them. A numeral is never one: platforms do start at rider 0.
 PLACEHOLDERS = {"-1", "n.a", "n/a", "n\\a", "na", "nan", "nil", "none", "null", "void", "tba", "tbd", "empty", "blank"}
@@ -24,24 +22,6 @@ def fold(rider: str) -> str:
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", rider).strip().casefold())
     # Characters that are not seen do not make another rider: zero-width spaces, joiners, soft hyphens.
     return "".join(sign for sign in folded if unicodedata.category(sign) != "Cf").strip()
-
-
-def named_twice(riders: Iterable[str], pseudonyms: Iterable[tuple[str, str]]) -> int:
-    """How many persons stand among `riders` under several names that no folding makes one: an ID and its token, or two.
-
-    `pseudonyms` are the store's pairs of ID and token. An ID may itself be spelled like the token of another pair.
-    """
-    owner = {fold(token): fold(rider) for rider, token in pseudonyms}
-
-    def person(name: str) -> str:
-        passed = set()
-        while name in owner and name not in passed:
-            passed.add(name)
-            name = owner[name]
-        return name
-
-    names = Counter(person(name) for name in {fold(rider) for rider in riders}) if owner else Counter()
-    return sum(count > 1 for count in names.values())
 
 
 def is_placeholder(folded: str) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 
 import duckdb
@@ -24,12 +24,13 @@ from isuit.release.cell_curves import CellCurves, comparable, fit_cells
 from isuit.release.cells import cell_of
 from isuit.release.dates import cut_off
 from isuit.release.eligibility import NOWHERE, Eligible, Topic, eligible, refuse_doubles, topics
-from isuit.release.identities import fold
 from isuit.release.influence import refused_bins
+from isuit.release.persons import Persons
 from isuit.release.policy import Policy
 from isuit.release.rounding import RowMaker
 from isuit.release.screening import Placed, Reasons
 from isuit.store.fits import StoredFit
+from isuit.store.query import rows
 from isuit.store.releases import BinRecord, ReleaseRecord, release_bins, release_lines, release_members
 from isuit.store.sites import Coordinates, known_sites
 
@@ -70,19 +71,21 @@ class Source:
     connection: duckdb.DuckDBPyConnection
     opted_out: Callable[[str], bool]
     sites: Mapping[str, Coordinates]
+    persons: Persons
     as_of: datetime | None = None  # fits recorded later are not there yet; for deriving a release again
 
     @classmethod
     def of(
         cls, connection: duckdb.DuckDBPyConnection, opted_out: Callable[[str], bool], as_of: datetime | None = None
     ) -> Source:
-        return cls(connection, opted_out, known_sites(connection), as_of)
+        persons = Persons(rows(connection, "SELECT rider, token FROM personal.pseudonyms"))
+        return cls(connection, opted_out, known_sites(connection), persons, as_of)
 
     def topics(self) -> dict[Topic, list[StoredFit]]:
         return topics(self.connection, self.as_of)
 
     def eligible(self, fits: list[StoredFit], before: datetime) -> Eligible:
-        return eligible(self.connection, fits, before, self.opted_out)
+        return eligible(self.connection, fits, before, self.opted_out, self.persons)
 
 
 def make_release(source: Source, day: date, series: Series, progress: Progress | None = None) -> Draft:
@@ -92,7 +95,7 @@ def make_release(source: Source, day: date, series: Series, progress: Progress |
     before = _released_before(source, series)
     for topic, fits in source.topics().items():
         if source.as_of is None:  # a release that was made before this rule can still be derived again
-            refuse_doubles(source.connection, fits, source.opted_out)
+            refuse_doubles(source.connection, fits, source.persons)
         tell(f"{topic.activity}, {topic.dimension}", 0.0)
         _release_topic(source, day, series, topic, fits, before.pop(topic, {}), draft)
         tell(f"{topic.activity}, {topic.dimension}", 1.0)
@@ -139,7 +142,7 @@ def _release_topic(
     for key, row, riders in _fresh(left, maker, found, fate, reasons):
         draft.bins[topic] = placed.bins
         draft.rows.append(row)
-        _stand_behind(topic, key, day, riders, draft)
+        _stand_behind(topic, key, day, riders, source.persons, draft)
 
 
 def screen(placed: Placed, policy: Policy, reasons: Reasons) -> Placed | None:
@@ -206,9 +209,9 @@ def curve_name(topic: Topic, cell: str) -> str:
     return json.dumps([topic.activity, topic.dimension, cell], ensure_ascii=False, separators=(",", ":"))
 
 
-def _stand_behind(topic: Topic, key: Key, day: date, riders: list[str], draft: Draft) -> None:
+def _stand_behind(topic: Topic, key: Key, day: date, riders: list[str], persons: Persons, draft: Draft) -> None:
     name = curve_name(topic, key[0])
-    number = len({fold(rider) for rider in riders})
+    number = len({persons.of(rider) for rider in riders})
     draft.records.append(BinRecord(name, key[1], number, day.isoformat()))
     draft.members[name, key[1]] = riders
 
@@ -236,7 +239,8 @@ def _released_before(source: Source, series: Series) -> dict[Topic, dict[Key, Re
             topic = Topic(row.activity, row.dimension)
             bin_ = int(series.bins[topic].of(np.array([row.metric]))[0])
             curve = (curve_name(topic, row.h3), bin_)
-            released = Released(row, records[curve], frozenset(members.get(curve, set())))
+            persons = frozenset(map(source.persons.of, members.get(curve, set())))
+            released = Released(row, records[curve], frozenset(members.get(curve, set())), persons)
             found.setdefault(topic, {}).setdefault((row.h3, bin_), released)
     return found
 
@@ -249,7 +253,7 @@ def _then(
     by_id = {release.release_id: release for release in series.releases}
     for name in {released.record.computed_in for released in before.values()}:
         release = by_id[name]
-        earlier = Source(source.connection, source.opted_out, source.sites, release.made_at)
+        earlier = replace(source, as_of=release.made_at)
         fits = earlier.topics().get(topic, [])
         if not fits:
             found[name] = {}

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from isuit import __version__, canonical
 from isuit.audit.bundle import read_bundle, write_bundle
+from isuit.audit.directory import strange_files
 from isuit.audit.log import append_event, log_head, read_log
 from isuit.audit.rederivation import Rederivation, check_stored, compare, recorded_config
 from isuit.audit.results import TOLERANCE
@@ -36,9 +37,13 @@ def verify(
     wait: float = DEFAULT_WAIT,
     progress: Progress | None = None,
 ) -> VerifyReport:
-    """Hold every table against the log."""
+    """Hold every table against the log, the catalogue against the migrations, the files against what a store has."""
     with open_store(store_path, wait=wait, inspect=True) as store:
-        return report_of(verify_tables(store.connection, store.key, known_head, progress), known_head)
+        found = verify_tables(store.connection, store.key, known_head, progress)
+        with found.checking("directory"):
+            for name, sentence in strange_files(store.paths):
+                found.disagree(name, sentence)
+        return report_of(found, known_head)
 
 
 def report_of(found: Verification, known_head: str | None) -> VerifyReport:
@@ -117,7 +122,7 @@ def rederive_bundle(
     material = Material(bundle.record, bundle.atlas, None, notes=(f"the bundle's log ends at {bundle.log_head}",))
     if source is None:
         assert bundle.cohort is not None
-        source = read_canonical(bundle.cohort)
+        source, _ = read_canonical(bundle.cohort)
     return _from_file(material, source, columns, timezone, progress)
 
 

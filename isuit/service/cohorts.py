@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -13,18 +13,29 @@ from isuit.published import Canonicalised, CohortRead, CohortRefused, Defect
 __all__ = ["RefusedCohort", "canonicalise", "read", "refusal"]
 
 
-def read(files: list[str], *, columns: Mapping[str, str] | None = None, timezone: str | None = None) -> CohortRead:
+def read(
+    files: list[str],
+    *,
+    columns: Mapping[str, str] | None = None,
+    metrics: Sequence[str] | None = None,
+    timezone: str | None = None,
+) -> CohortRead:
     """Read a cohort and say what it holds."""
-    with read_cohort(files, columns=columns, timezone=timezone) as cohort:
+    with read_cohort(files, columns=columns, metrics=metrics, timezone=timezone) as cohort:
         return CohortRead(**_described(cohort))
 
 
 def canonicalise(
-    files: list[str], out: Path, *, columns: Mapping[str, str] | None = None, timezone: str | None = None
+    files: list[str],
+    out: Path,
+    *,
+    columns: Mapping[str, str] | None = None,
+    metrics: Sequence[str] | None = None,
+    timezone: str | None = None,
 ) -> Canonicalised:
     """Write the canonical form of a cohort, so that `sha256sum` gives its hash."""
     refuse_to_overwrite(files, out)
-    with read_cohort(files, columns=columns, timezone=timezone) as cohort:
+    with read_cohort(files, columns=columns, metrics=metrics, timezone=timezone) as cohort:
         write_canonical(cohort, out)
         return Canonicalised(**_described(cohort), out=str(out))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import asdict
 
@@ -10,6 +11,7 @@ import pyarrow as pa
 
 from isuit.domain import discrimination_interval
 from isuit.published import CohortRecord, CurvePoint, FitDetail, FitRecord, Releasable, reading
+from isuit.release.policy import policy_of
 from isuit.store.cohorts import StoredCohort, find_cohort
 from isuit.store.fits import StoredFit, atlas_rows
 from isuit.store.query import rows
@@ -58,6 +60,10 @@ def releasable(connection: duckdb.DuckDBPyConnection, record: StoredFit, cohort:
     missing = []
     if record.kind != "latent":
         missing.append("a latent fit: a single curve is never released")
+    [(policy,)] = rows(connection, "SELECT policy FROM ledger.store")
+    least = policy_of(json.loads(policy)).k
+    if cohort.riders < least:
+        missing.append(f"{least} riders: it has {cohort.riders}, too few without other cohorts of the same topic")
     if cohort.untimed and not record.json("configuration")["observed_until"]:
         missing.append(f"--observed-until: {cohort.untimed} outcomes have no observed_at")
     if cohort.sites:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -19,8 +19,6 @@ from isuit.service.stores import DEFAULT_WAIT, open_store
 from isuit.store.opening import Store
 from isuit.tables import SEPARATORS, format_of, require_format, write_into
 
-TEXT_SCHEMA = canonical.SCHEMA.set(2, pa.field("observed_at", pa.string()))
-
 
 def pseudonymise(
     store_path: Path,
@@ -28,23 +26,27 @@ def pseudonymise(
     out: Path,
     *,
     columns: Mapping[str, str] | None = None,
+    metrics: Sequence[str] | None = None,
     timezone: str | None = None,
     wait: float = DEFAULT_WAIT,
 ) -> Pseudonymised:
     """Write the cohort with tokens; the map stays in the store, and whoever opted out stays out.
 
-    Only the five fields of an outcome are written: any other column could name the person again. The rows are in the
+    Only the fields of an outcome are written: any other column could name the person again. The rows are in the
     canonical order of the tokens, because the order of the IDs would tell their rank.
     """
     refuse_to_overwrite(files, out)
     require_format(out)
     with open_store(store_path, write=True, wait=wait, create=True) as store:
         opted_out = OptedOut.of(store)
-        with read_cohort(files, columns=columns, timezone=timezone, exclude=opted_out.exclude) as cohort:
+        with read_cohort(
+            files, columns=columns, metrics=metrics, timezone=timezone, exclude=opted_out.exclude
+        ) as cohort:
             tokens, new = tokens_for(store.connection, _riders(cohort))
-            stream = pa.RecordBatchReader.from_batches(canonical.SCHEMA, _replaced(cohort, tokens))
+            schema = canonical.schema_of(cohort.metrics)
+            stream = pa.RecordBatchReader.from_batches(schema, _replaced(cohort, tokens))
             left_out = cohort.report.excluded_rows
-            with read_cohort(stream) as tokenised:
+            with read_cohort(stream, metrics=cohort.metrics) as tokenised:
                 with whole(out, PRIVATE) as part:
                     _write(tokenised, part, out)
                     # The map first: a file whose tokens nobody can resolve would hold people who cannot be erased.
@@ -83,12 +85,14 @@ def _text_times(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Times as ISO 8601: Arrow's own CSV writes a space between date and time instead of a T."""
     for batch in batches:
         times = pc.strftime(batch.column("observed_at"), format="%Y-%m-%dT%H:%M:%SZ")
-        yield pa.record_batch(batch.set_column(2, TEXT_SCHEMA.field(2), times).columns, schema=TEXT_SCHEMA)
+        yield batch.set_column(2, "observed_at", times)
 
 
 def _write(cohort: Cohort, part: Path, out: Path) -> None:
     """The cohort to `part`, in the format that the ending of `out` names."""
+    schema = canonical.schema_of(cohort.metrics)
     if format_of(out) in SEPARATORS:
-        write_into(part, TEXT_SCHEMA, _text_times(cohort.batches()), out)
+        schema = schema.set(2, pa.field("observed_at", pa.string()))
+        write_into(part, schema, _text_times(cohort.batches()), out)
     else:
-        write_into(part, canonical.SCHEMA, cohort.batches(), out)
+        write_into(part, schema, cohort.batches(), out)

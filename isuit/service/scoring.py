@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -51,14 +50,14 @@ class Conditions(NamedTuple):
 
     metric: FloatArray  # NaN: none
     site: pa.Array  # text; null: the shared curve
-    skill: FloatArray  # NaN: none
+    skill: FloatArray  # NaN: none; infinite: one that cannot be read
 
 
 class Refusal(NamedTuple):
-    """Something that keeps rows from being scored: at which rows, and the sentence for one of them."""
+    """Something that keeps rows from being scored: at which rows, and why."""
 
     rows: NDArray[np.bool_]
-    sentence: Callable[[int], str]
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -102,36 +101,33 @@ class Scorer:
         low, high = self.observed
         has_band = np.array([name in self.parameters.bands for name in (*self.parameters.sites, "")])
         return [
-            Refusal(~np.isfinite(metric), lambda row: "--metric takes a finite number"),
+            Refusal(~np.isfinite(metric), "the metric must be a finite number"),
             Refusal(
                 _mask(pc.and_(pc.is_valid(site), pc.invert(pc.is_in(site, value_set=self.sites)))),
-                lambda row: f"this fit has no site of that name; `isuit show --all` lists the {len(self.sites)} it has",
+                f"this fit has no site of that name; `isuit show --all` lists the {len(self.sites)} it has",
             ),
-            Refusal(
-                np.isnan(skill) & (not self.single),
-                lambda row: "give a skill: beginner, intermediate, expert or a number",
-            ),
+            Refusal(np.isnan(skill) & (not self.single), "give a skill: beginner, intermediate, expert or a number"),
+            Refusal(np.isinf(skill), NO_SKILL),
             Refusal(
                 self.outside(metric) & (not self.anchored),
-                lambda row: (
-                    f"{metric[row]:g} is outside the observed range {low:g} to {high:g}, and this fit has no expert "
-                    "curve to answer from; fit with --anchor to score there"
-                ),
+                f"outside the observed range {low:g} to {high:g}, and this fit has no expert curve to answer from; "
+                "fit with --anchor to score there",
             ),
             # The last of `has_band` is the shared curve's, which a code of -1 takes.
-            Refusal(~has_band[self._codes(site)], lambda row: estimator.NO_DIFFICULTY),
+            Refusal(~has_band[self._codes(site)], estimator.NO_DIFFICULTY),
         ]
 
-    def score(self, conditions: Conditions, name_row: bool = True) -> Scored:
-        """All rows at once; of the first row that cannot be scored, the first reason."""
+    def reasons(self, conditions: Conditions) -> pa.Array:
+        """Why each row cannot be scored, the first reason of several; null where it can."""
+        reasons = np.full(len(conditions.metric), None, dtype=object)
+        for refusal in reversed(self.refusals(conditions)):
+            reasons[refusal.rows] = refusal.reason
+        return pa.array(reasons, pa.string())
+
+    def score(self, conditions: Conditions) -> Scored:
+        """Rows that can all be scored, at once."""
         from isuit import estimator
 
-        refusals = self.refusals(conditions)
-        refused = np.logical_or.reduce([refusal.rows for refusal in refusals])
-        if refused.any():
-            row = int(refused.argmax())
-            sentence = next(refusal.sentence(row) for refusal in refusals if refusal.rows[row])
-            raise InputError(f"row {row + 1} of the conditions: {sentence}" if name_row else sentence)
         return estimator.score_rows(
             self.parameters, conditions.metric, self._codes(conditions.site), np.nan_to_num(conditions.skill)
         )
@@ -162,7 +158,9 @@ def score(
         pa.array([site], pa.string()),
         np.array([np.nan if level is None else level]),
     )
-    scored = scorer.score(one, name_row=False)
+    for reason in scorer.reasons(one).drop_null().to_pylist():
+        raise InputError(reason)
+    scored = scorer.score(one)
     notes, outside = [], bool(scorer.outside(one.metric)[0])
     if scorer.single:
         notes.append("this fit is a single curve: it answers for the population, whatever the skill")
@@ -184,19 +182,43 @@ def score(
 
 
 def score_table(
-    store_path: Path, reference: str, conditions: pa.Table, skill: str | float | None = None, wait: float = DEFAULT_WAIT
+    store_path: Path,
+    reference: str,
+    conditions: pa.Table,
+    skill: str | float | None = None,
+    wait: float = DEFAULT_WAIT,
+    strict: bool = False,
 ) -> pa.Table:
-    """Conditions (columns metric and, if there are, site and skill) with suitability, lower, upper and from_anchor."""
+    """Conditions (metric and, if there are, site and skill) with suitability, lower, upper, from_anchor, reason.
+
+    A row that cannot be scored has empty scores and a reason, the others an empty reason; `strict` refuses such a row.
+    """
     if "metric" not in conditions.column_names:
         raise InputError("the conditions need a column metric; site and skill are optional")
     read = Conditions(_metrics(conditions), _sites(conditions), _skills(conditions, skill))
     scorer = Scorer.of(store_path, reference, wait)
-    scored = scorer.score(read)
-    for name, values in (*scored._asdict().items(), ("from_anchor", scorer.outside(read.metric))):
+    if not scorer.single and skill is None and "skill" not in conditions.column_names:
+        raise InputError("declare a skill with --skill, or one for each row in a column skill of the conditions")
+    reasons = scorer.reasons(read)
+    refused = _mask(reasons.is_valid())
+    if strict and refused.any():
+        row = int(refused.argmax())
+        raise InputError(f"row {row + 1} of the conditions: {reasons[row]}")
+    kept = pa.array(~refused)
+    scored = scorer.score(Conditions(read.metric[~refused], read.site.filter(kept), read.skill[~refused]))
+    found = {**scored._asdict(), "from_anchor": scorer.outside(read.metric[~refused])}
+    for name, values in (*((name, _spread(values, refused)) for name, values in found.items()), ("reason", reasons)):
         if name in conditions.column_names:
             conditions = conditions.drop_columns([name])
-        conditions = conditions.append_column(name, pa.array(values))
+        conditions = conditions.append_column(name, values)
     return conditions
+
+
+def _spread(values: NDArray[Any], refused: NDArray[np.bool_]) -> pa.Array:
+    """The values of the rows that were scored at their places among all rows, null elsewhere."""
+    everywhere = np.zeros(refused.size, values.dtype)
+    everywhere[~refused] = values
+    return pa.array(everywhere, mask=refused)
 
 
 def _metrics(conditions: pa.Table) -> FloatArray:
@@ -231,10 +253,7 @@ def _skills(conditions: pa.Table, otherwise: str | float | None) -> FloatArray:
     except (pa.ArrowException, TypeError):
         raise InputError("the conditions' column skill holds something that is no skill") from None
     skills: FloatArray = np.array([*of_level, default])[np.asarray(pc.fill_null(levels.indices, len(of_level)))]
-    wrong = given & ~np.isfinite(skills)
-    if wrong.any():
-        raise InputError(f"row {int(wrong.argmax()) + 1} of the conditions: {NO_SKILL}")
-    return skills
+    return np.where(given & ~np.isfinite(skills), np.inf, skills)
 
 
 def score_file(
@@ -244,9 +263,13 @@ def score_file(
     out: Path,
     skill: str | None = None,
     wait: float = DEFAULT_WAIT,
+    strict: bool = False,
 ) -> ScoredConditions:
     """A file of conditions in, the same with scores out."""
     require_format(out)
-    scored = score_table(store_path, reference, read_table(conditions), skill, wait)
+    scored = score_table(store_path, reference, read_table(conditions), skill, wait, strict)
     write_table(scored, out)
-    return ScoredConditions(rows=scored.num_rows, out=str(out))
+    counted = scored.column("reason").drop_null().value_counts().to_pylist()
+    return ScoredConditions(
+        rows=scored.num_rows, not_scored={entry["values"]: entry["counts"] for entry in counted}, out=str(out)
+    )

@@ -287,6 +287,10 @@ def test_bad_input_is_refused_in_one_sentence(name: str, reference: Observations
     assert str(caught.value).endswith(".")
 
 
+def at_twenty_sites(data: Observations) -> Observations:
+    return replace(data, sites=tuple(f"site-{s:03d}" for s in range(20)), site=np.arange(len(data)) % 20)
+
+
 SINGLE = {
     "one rider": lambda d: replace(d, riders=("only",), rider=np.zeros_like(d.rider)),
     "one outcome": lambda d: observations([0], [1.0], [1]),
@@ -298,6 +302,11 @@ SINGLE = {
     "two distinct metrics": lambda d: replace(d, metric=np.where(d.metric > 18, 1.0, 2.0)),
     "neighbouring metrics": lambda d: replace(d, metric=np.where(d.metric > 18, 1.0, np.nextafter(1.0, 2.0))),
     "the metric decides alone": lambda d: replace(d, outcome=(d.metric > 18).astype(np.int64)),
+    "the metric decides alone at every site": lambda d: replace(
+        at_twenty_sites(d), outcome=(d.metric > 18).astype(np.int64)
+    ),
+    "riders always or never succeed": lambda d: replace(d, outcome=d.rider % 2),
+    "skill decides": lambda d: replace(d, outcome=(d.rider > 2 * (d.metric - 3)).astype(np.int64)),
     "a single failure": lambda d: replace(d, outcome=(np.arange(len(d)) != 5).astype(np.int64)),
     "a single success": lambda d: replace(d, outcome=(np.arange(len(d)) == 5).astype(np.int64)),
 }
@@ -318,12 +327,11 @@ def test_what_tells_nothing_of_skill_ends_as_a_single_curve(name: str, reference
 
 HARD = {
     "outlier at 1e9": lambda d: with_metric(d, 7, 1e9),
-    "riders separated": lambda d: replace(d, outcome=d.rider % 2),
     "one rider succeeds": lambda d: replace(d, outcome=(d.rider == 5).astype(np.int64)),
     "three metrics": lambda d: replace(d, metric=np.digitize(d.metric, [10.0, 20.0]).astype(np.float64)),
     "five metrics": lambda d: replace(d, metric=np.digitize(d.metric, [8.0, 15.0, 20.0, 30.0]).astype(np.float64)),
     "shifted beyond digits": lambda d: replace(d, metric=d.metric + 1e16),
-    "twenty sites": lambda d: replace(d, sites=tuple(f"site-{s:03d}" for s in range(20)), site=np.arange(len(d)) % 20),
+    "twenty sites": at_twenty_sites,
     "sites that share no rider": lambda d: replace(d, sites=("north", "south"), site=d.rider % 2),
     "sites that share no metric": lambda d: replace(d, sites=("north", "south"), site=(d.metric > 18).astype(np.int64)),
     "riders without rows": lambda d: replace(d, riders=(*d.riders, *(f"z-{k}" for k in range(9)))),

@@ -210,7 +210,8 @@ def _read_bundle(estimate: Estimate) -> Callable[[Path], Any]:
     def read(folder: Path) -> Any:
         found = bundle.read_bundle(folder)
         if found.cohort is not None:
-            read_cohort(read_canonical(found.cohort)).close()
+            stream, metrics = read_canonical(found.cohort)
+            read_cohort(stream, metrics=metrics).close()
         checks._require_version(found.record)
         rederivation.recorded_config(found.record)
         compared = rederivation.compare(found.record, found.atlas, None, estimate, erased=False, disagreements=[])

@@ -1,4 +1,6 @@
-"""Makes vectors.json, the test vectors of docs/canonical-form.md: `python tests/golden/make_vectors.py`.
+"""Makes vectors.json and vectors-c2.json, the test vectors of docs/canonical-form.md.
+
+    python tests/golden/make_vectors.py
 
 It uses the standard-library implementation beside it, and nothing of isuit: the vectors test isuit, not the reverse.
 """
@@ -17,6 +19,10 @@ NOON = "2024-05-01T12:00:00Z"
 
 def one(rider="r", site="s", observed_at=NOON, metric="1.5", outcome=1):
     return [rider, site, observed_at, metric, outcome]
+
+
+def two(wind_kn, wave_m):
+    return one(metric={"wind_kn": wind_kn, "wave_m": wave_m})
 
 
 VECTORS = {
@@ -94,19 +100,62 @@ VECTORS = {
     ],
 }
 
+C2_VECTORS = {
+    "two metrics": [two("18.5", "1.2")],
+    "the example of the specification": [
+        ["ab", "Tarifa", "2024-05-01T09:30:00+02:00", {"wind_kn": "18.5", "wave_m": "0.5"}, True],
+        ["a", None, None, {"wind_kn": "-0.0", "wave_m": "1.2"}, 0],
+        ["ab", "Tarifa", "2024-05-01T07:30:00Z", {"wind_kn": "18", "wave_m": "0.5"}, 1],
+    ],
+    "names sort as bytes: Z before a, ~ before Å": [
+        one(metric={"a": "1", "Z": "2", "Å": "3", "~": "4"}),
+        one(metric={"a": "5", "Z": "2", "Å": "3", "~": "4"}),
+    ],
+    "a name of four bytes sorts after U+FFFD, unlike in UTF-16": [
+        one(metric={"\U0001f3c4": "1", "\ufffd": "2", "\uff5e": "3"})
+    ],
+    "names with spaces and signs": [one(metric={"wind (kn)": "1", "wind/gust": "2", "wind, mean": "3"})],
+    "one metric with a name is isuit-c1": [one(metric={"wind_kn": "1.5"})],
+    "the same numbers under other names are another cohort": [one(metric={"gust_kn": "18.5", "swell_m": "1.2"})],
+    "zeros of both signs in every metric": [two("-0.0", "-0.0"), two("0.0", "0.0"), two("-0.0", "0.0")],
+    "the first metric sorts before the second": [two("2", "1"), two("1", "2"), two("1", "-1"), two("-1", "1")],
+    "duplicates are kept, of all metrics": [two("1", "1"), two("1", "1"), two("1", "2")],
+    "neither site nor time, of two metrics": [one(site=None, observed_at=None, metric={"x": "5e-324", "y": "-1e308"})],
+    "six metrics": [one(metric={f"m{k}": str(k / 8) for k in range(6)}, outcome=k % 2) for k in range(3)],
+    "every field breaks a tie, of two metrics": [
+        ["a", "s", NOON, {"x": "1", "y": "1"}, 0],
+        ["a", "s", NOON, {"x": "1", "y": "1"}, 1],
+        ["a", "s", NOON, {"x": "1", "y": "2"}, 0],
+        ["a", "s", NOON, {"x": "2", "y": "1"}, 0],
+        ["a", "t", NOON, {"x": "1", "y": "1"}, 0],
+        ["b", "s", NOON, {"x": "1", "y": "1"}, 0],
+    ],
+    "a thousand outcomes of three metrics": [
+        one(
+            f"r{i * 7919 % 37}",
+            f"s{i % 5}",
+            None,
+            {"x": str(i % 7), "y": str(-(i * 7919 % 11)), "z": str(i * 31 % 5 / 8)},
+            i % 3 == 0,
+        )
+        for i in range(1000)
+    ],
+}
 
-def vectors():
-    for shows, outcomes in VECTORS.items():
+
+def vectors(of):
+    for shows, outcomes in of.items():
         vector = {"shows": shows, "outcomes": outcomes, "cohort_hash": cohort_hash(outcomes)}
         if len(outcomes) < 100:
             vector["canonical"] = canonical(outcomes).decode()
         yield vector
 
 
-def text() -> str:
+def text(of) -> str:
     """One vector per line, so that a change shows as a changed line."""
-    return "[\n" + ",\n".join(json.dumps(vector, ensure_ascii=False) for vector in vectors()) + "\n]\n"
+    return "[\n" + ",\n".join(json.dumps(vector, ensure_ascii=False) for vector in vectors(of)) + "\n]\n"
 
 
 if __name__ == "__main__":
-    (HERE / "vectors.json").write_text(text(), encoding="utf-8")
+    (HERE / "vectors.json").write_text(text(VECTORS), encoding="utf-8")
+    (HERE / "vectors-c2.json").write_text(text(C2_VECTORS), encoding="utf-8")

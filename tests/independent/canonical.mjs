@@ -1,6 +1,7 @@
 // docs/canonical-form.md in JavaScript, written from that page and sharing nothing with isuit.
 // Reads one cohort per line of standard input, as JSON, and answers each with a line: the cohort hash.
-// An outcome is [rider, site or null, observed_at as ISO 8601 text with an offset or null, metric as decimal text, outcome].
+// An outcome is [rider, site or null, observed_at as ISO 8601 text with an offset or null, metric as decimal text
+// or several as an object by their names, outcome].
 
 import { createHash } from "node:crypto";
 import { createInterface } from "node:readline";
@@ -24,16 +25,24 @@ function bits(metric) {
   return bytes.toString("hex");
 }
 
+// By UTF-8 bytes: the default order of texts is that of UTF-16 code units.
+const names = (metric) => Object.keys(metric).sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
+
 function line([rider, site, observedAt, metric, outcome]) {
-  const fields = [rider, site ?? "", observedAt === null ? "" : instant(observedAt), bits(metric), outcome ? "1" : "0"];
+  const metrics = typeof metric === "object" ? names(metric).map((name) => metric[name]) : [metric];
+  const time = observedAt === null ? "" : instant(observedAt);
+  const fields = [rider, site ?? "", time, ...metrics.map(bits), outcome ? "1" : "0"];
   return Buffer.from(fields.join("\t") + "\n", "utf8");
 }
 
 export function cohortHash(outcomes) {
   const digest = createHash("sha256");
-  digest.update(`isuit-c1\nrider\tsite\tobserved_at\tmetric\toutcome\n${outcomes.length}\n`);
+  const several = typeof outcomes[0][3] === "object" && names(outcomes[0][3]).length > 1;
+  const form = several ? "isuit-c2" : "isuit-c1";
+  const columns = ["rider", "site", "observed_at", ...(several ? names(outcomes[0][3]) : ["metric"]), "outcome"];
+  digest.update(`${form}\n${columns.join("\t")}\n${outcomes.length}\n`);
   for (const bytes of outcomes.map(line).sort(Buffer.compare)) digest.update(bytes);
-  return "isuit-c1:" + digest.digest("hex");
+  return `${form}:` + digest.digest("hex");
 }
 
 for await (const cohort of createInterface({ input: process.stdin })) {

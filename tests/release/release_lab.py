@@ -171,10 +171,15 @@ class Lab:
         *,
         sites: dict[str, tuple[float, float]] | None = None,
         options: tuple[str, ...] = (),
+        topic: tuple[str, str] = ("kitesurfing", "wind_speed_kn"),
+        pseudonymised_in: Path | None = None,
     ) -> None:
         file = self.path("cohort.parquet")
         pq.write_table(table(rows), file)
-        arguments: list[str | Path] = ["--store", store, "--activity", "kitesurfing", "--dimension", "wind_speed_kn"]
+        if pseudonymised_in is not None:
+            raw, file = file, self.path("tokens.parquet")
+            assert self.isuit("pseudonymise", raw, "--out", file, "--store", pseudonymised_in).code == 0
+        arguments: list[str | Path] = ["--store", store, "--activity", topic[0], "--dimension", topic[1]]
         used = {row.site for row in rows} - {None}
         if sites is not None and used & sites.keys():
             places = self.path("sites.csv")

@@ -8,6 +8,7 @@ from test_screening import placed
 
 from isuit.published import ReleaseRow
 from isuit.release.carrying import Fingerprints, Released, changed_riders, decide, fingerprints
+from isuit.release.identities import fold
 from isuit.release.policy import Policy
 from isuit.store.releases import BinRecord
 
@@ -24,7 +25,7 @@ def outcomes_of(riders: list[str], altered: int = 0) -> Fingerprints:
 
 def released(members: list[str], riders: int = len(RIDERS)) -> Released:
     row = ReleaseRow.model_construct(release=EARLIER)
-    return Released(row, BinRecord("curve", BIN, riders, EARLIER), frozenset(members))
+    return Released(row, BinRecord("curve", BIN, riders, EARLIER), frozenset(members), frozenset(map(fold, members)))
 
 
 @pytest.mark.parametrize(

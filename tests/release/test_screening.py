@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -12,14 +13,14 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from isuit.domain import FitConfig
-from isuit.estimator.likelihood.leaving_out import FEW_RIDERS
+from isuit.estimator.likelihood.leaving_out import FEW_RIDERS, OwnParameters
 from isuit.estimator.model.basis import spline_for
 from isuit.estimator.model.counts import count
 from isuit.release import bins, cells, screening
 from isuit.release.cell_curves import CellCurves, comparable, fit_cells
 from isuit.release.eligibility import Outcomes
 from isuit.release.identities import fold, is_placeholder
-from isuit.release.influence import largest_influence
+from isuit.release.influence import Scale, largest_influence
 from isuit.release.policy import Policy, band
 from isuit.release.rounding import is_saturated, to_one_digit, to_step
 
@@ -278,6 +279,56 @@ def test_influence_is_that_of_fits_without_each_rider(places: int) -> None:
     assert central.sum() > 4
     assert np.abs(claimed - moved)[central].max() < 0.15
     assert np.corrcoef(claimed[central], moved[central])[0, 1] > 0.8
+
+
+def odd_one_out(whole: screening.Placed, cell: int) -> screening.Placed:
+    """The heaviest rider of a cell succeeds where others fail, and fails where they succeed."""
+    outcomes = whole.outcomes
+    odd = np.bincount(outcomes.rider[whole.cell == cell]).argmax()
+    turned = np.where(outcomes.rider == odd, (np.abs(outcomes.metric - 18) > 8).astype(np.int64), outcomes.outcome)
+    return replace(whole, outcomes=replace(outcomes, outcome=turned))
+
+
+@pytest.mark.parametrize("seed", [4, 5])
+def test_whoever_moves_a_point_too_far_is_found(seed: int) -> None:
+    """Against every rider of every cell solved to the end at all of their cells, with limits that some riders pass."""
+    whole = odd_one_out(placed(seed=seed, places=8, per_place=13, each=14), cell=3)
+    assert len(whole.outcomes.riders) >= FEW_RIDERS
+    curves, released = curves_and_released(whole)
+    leaving, scale, centres = curves.fit.leaving_out(), Scale.of(curves.fit), whole.bins.centres
+    truly = np.zeros(released.shape)
+    for rider in range(len(whole.outcomes.riders)):
+        without = leaving.without(rider)
+        assert without is not None
+        for cell in leaving.sites_of(rider).tolist():
+            points = [scale.top_coded(solved.difficulty(centres, cell)) for solved in (without, leaving.nobody)]
+            truly[cell] = np.maximum(truly[cell], np.abs(points[0] - points[1]))
+    truly = np.where(released, truly, 0.0)
+    for limit in np.quantile(truly[released], [0.3, 0.6, 0.9]).tolist():
+        claimed = largest_influence(curves, released, Policy(influence=limit))
+        # Cells that the rider hardly moves are held: a thousandth is far below any rounding.
+        missed = (truly > limit + 0.002) & ~(claimed > limit)
+        accused = (truly < limit - 0.002) & (claimed > limit)
+        assert (truly > limit).sum() >= 5
+        assert not missed.any()
+        assert not accused.any()
+
+
+def test_few_riders_are_solved_to_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only those whose step is long, and only at the cells where it is: not the world once for every rider."""
+    curves, released = curves_and_released(odd_one_out(placed(seed=4, places=8, per_place=13, each=14), cell=3))
+    solved: list[list[int]] = []
+    to_the_end = OwnParameters.without
+
+    def counted(self: OwnParameters, rider: int, sites: Any = None) -> Any:
+        solved.append(sites.tolist())
+        return to_the_end(self, rider, sites)
+
+    monkeypatch.setattr(OwnParameters, "without", counted)
+    limit = 0.3
+    assert limit / 2 < largest_influence(curves, released, Policy(influence=limit)).max() < limit
+    assert 0 < len(solved) < 10
+    assert all(len(cells) <= 2 for cells in solved)
 
 
 def test_influence_with_many_cells_is_that_of_the_cells_solved_again() -> None:

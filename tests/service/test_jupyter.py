@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import nbformat
 import pytest
 from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.manager import KernelManager
+from nbclient import NotebookClient
 
 # A kernel warns on its own account, about its transport and about what pytest turns into errors.
 pytestmark = pytest.mark.filterwarnings("default")
@@ -64,3 +67,20 @@ def run(tmp_path: Path) -> Iterator[Callable[[str], tuple[str, list[str]]]]:
 def test_every_call_works_and_no_bar_is_drawn(run: Callable[[str], tuple[str, list[str]]], widgets: str) -> None:
     assert run(widgets) == ("ok", [])
     assert run(CELL) == ("ok", ["1 True [(False,)]"])
+
+
+EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "notebook.py"
+
+
+@pytest.mark.parametrize("widgets", [WITHOUT, WITH], ids=["without", "with"])
+def test_the_example_is_a_notebook_that_runs(tmp_path: Path, widgets: str) -> None:
+    """Cell by cell, as an editor or jupytext cuts the file, by the client that CI systems run notebooks with."""
+    cells = re.split(r"^# %%.*\n", EXAMPLE.read_text(), flags=re.MULTILINE)
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in (widgets, *cells)])
+    # What a cell shows is what its last line is worth: a fit, a table, a store.
+    NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    assert not [output for output in outputs if output.output_type == "error"]
+    said = "".join(output.text for output in outputs if output.output_type == "stream")
+    assert "<latent fit isuit-f1:" in said
+    assert "False identical True" in said

@@ -99,9 +99,16 @@ def test_a_file_of_conditions(store: Path, fits: dict[str, str], tmp_path: Path)
     score_file(store, fits["plain"], tmp_path / "in.csv", tmp_path / "out.csv", "expert")
     assert pcsv.read_csv(tmp_path / "out.csv").num_rows == 3
     (tmp_path / "bad.csv").write_text("metric\n12\n99\n")
-    with pytest.raises(InputError, match="row 2 of the conditions: 99 is outside"):
-        score_file(store, fits["plain"], tmp_path / "bad.csv", tmp_path / "bad-out.csv", "expert")
+    with pytest.raises(InputError, match="row 2 of the conditions: outside the observed range"):
+        score_file(store, fits["plain"], tmp_path / "bad.csv", tmp_path / "bad-out.csv", "expert", strict=True)
     assert not (tmp_path / "bad-out.csv").exists()
+    done = score_file(store, fits["plain"], tmp_path / "bad.csv", tmp_path / "bad-out.csv", "expert")
+    assert [(count, "outside the observed range" in reason) for reason, count in done.not_scored.items()] == [(1, True)]
+    first, second = pcsv.read_csv(tmp_path / "bad-out.csv").to_pylist()
+    assert first["suitability"] == pytest.approx(score(store, fits["plain"], 12.0, "expert").suitability)
+    assert not first["reason"]
+    assert second["suitability"] is second["lower"] is second["from_anchor"] is None
+    assert "fit with --anchor" in second["reason"]
     with pytest.raises(InputError, match="names no format"):
         score_file(store, fits["plain"], tmp_path / "in.csv", tmp_path / "out.xlsx", "expert")
 
@@ -153,8 +160,16 @@ def test_the_first_row_that_cannot_be_scored_is_named_and_not_quoted(store: Path
     for sentence, change in wrong.items():
         table = pa.Table.from_pylist([good, good, good | change, good | {"metric": float("inf")}])
         with pytest.raises(InputError, match=f"row 3 of the conditions: .*{sentence}") as caught:
-            score_table(store, fits["plain"], table)
+            score_table(store, fits["plain"], table, strict=True)
         assert "rider" not in str(caught.value).replace("a rider cannot be named here", "")
+        scored = score_table(store, fits["plain"], table)
+        assert scored["suitability"].is_valid().to_pylist() == [True, True, False, False]
+        reasons = scored["reason"].to_pylist()
+        assert reasons[:2] == [None, None]
+        assert sentence in reasons[2]
+        assert scored["suitability"].slice(0, 2) == score_table(store, fits["plain"], table.slice(0, 2))["suitability"]
+    with pytest.raises(InputError, match="declare a skill"):
+        score_table(store, fits["plain"], pa.table({"metric": [12.0]}))
     for column in ("site", "skill"):
         table = pa.table({"metric": [12.0], column: pa.array([{"a": 1}])})
         with pytest.raises(InputError, match=f"column {column}"):
@@ -169,7 +184,8 @@ def test_a_site_that_cannot_be_compared_has_no_score(tmp_path: Path, cohort_tabl
     fit_id = fit(tmp_path / "store", pa.concat_tables([linked, alone]), FitConfig()).fit_id
     table = pa.table({"metric": [12.0] * 3, "site": ["south", None, "alone"]})
     with pytest.raises(InputError, match="row 3 of the conditions: No rider links this site"):
-        score_table(tmp_path / "store", fit_id, table, "expert")
+        score_table(tmp_path / "store", fit_id, table, "expert", strict=True)
+    assert score_table(tmp_path / "store", fit_id, table, "expert")["suitability"].null_count == 1
     with pytest.raises(InputError, match=r"^No rider links this site"):
         score(tmp_path / "store", fit_id, 12.0, "expert", "alone")
     assert score_table(tmp_path / "store", fit_id, table.slice(0, 2), "expert").num_rows == 2

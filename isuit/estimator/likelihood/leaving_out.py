@@ -8,11 +8,14 @@ truth). Both ways answer the same questions:
     leaving = leaving_out(latent, counts, visits)
     leaving.riders_of(site)                    whose absence moves the site's curve
     leaving.sites_of(rider)                    whose curves the rider's absence moves
-    leaving.after_step(site, riders, metric)   difficulty after one Newton step without each of them: cheap, it ranks
-    leaving.without(rider)                     the fit solved to the end without the rider; None where there is none
+    leaving.after_step(site, riders, metric)   difficulty after one Newton step without each of them: cheap
+    leaving.step_is_near                       whether that step comes near to the whole way, also with few riders
+    leaving.without(rider, sites)              the fit solved to the end without the rider; None where there is none
     leaving.nobody                             the fit itself, to compare with
 
-One step is too small with fewer than about twenty riders; those who matter are solved to the end.
+With many sites the step goes over the information without the rider, and comes within a tenth of the whole way wherever
+the way is long enough to matter. So few riders of a world of sites are solved to the end, and those only at the sites
+where it matters. With few sites the step is over everyone's information: it ranks, and is too short with few riders.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ from functools import cached_property
 
 import numpy as np
 from scipy.linalg import LinAlgError
-from scipy.sparse import csr_matrix
+from scipy.sparse import csc_matrix, csr_matrix
 
 from isuit.domain import FloatArray, IntArray
 
@@ -35,13 +38,14 @@ from ..model.population import Units, plain_population
 from ..model.smoothing import precisions
 from . import newton, threads
 from .latent import LatentFit, Slope
-from .quadrature import MarginalLikelihood, Parameters
+from .quadrature import ByEntry, MarginalLikelihood, Parameters
 from .solver import NO_SKILL, evaluate, with_curvature
 
 FEW_RIDERS = 100  # in the whole fit; among more, one rider moves what all share by less than a release is rounded to
 _TOLERANCE = 1e-4  # of the log odds: far below any rounding
 _MOST_STEPS = 25
 _LONGEST_STEP = 2.0  # of the log odds
+_LARGEST_SHARE = 0.9  # of what is known in some direction, by one rider: beyond it a step says only that it is long
 
 
 @dataclass(frozen=True)
@@ -71,6 +75,8 @@ def leaving_out(latent: LatentFit, counts: Counts, visits: csr_matrix) -> Leavin
 class LeavingOut(ABC):
     """A fit that can be solved again without a rider, its smoothing held."""
 
+    step_is_near: bool
+
     def __init__(self, latent: LatentFit, counts: Counts, visits: csr_matrix) -> None:
         self._latent, self._counts = latent, counts
         self._visits, self._by_site = visits, visits.tocsc()
@@ -90,15 +96,12 @@ class LeavingOut(ABC):
         """Sites whose curves move when this rider is left out."""
 
     @abstractmethod
-    def without(self, rider: int) -> Solved | None:
-        """The fit without the rider; None where there is no solution."""
+    def without(self, rider: int, sites: IntArray | None = None) -> Solved | None:
+        """The fit without the rider; None where there is no solution. Other sites than these may be held."""
 
     @threads.one_thread()
     def after_step(self, site: int, riders: IntArray, metric: FloatArray) -> FloatArray:
-        """Difficulty at these metrics after one Newton step without each of the riders, one row each; to first order.
-
-        The step is the rider's score times the inverse information.
-        """
+        """Difficulty at these metrics after one Newton step without each of the riders, one row each."""
         value, slope = self._latent.difficulty_slope(metric, site)
         return np.asarray(value - self._steps(site, riders) @ self._slope_by_own(slope, site).T)
 
@@ -114,12 +117,17 @@ class LeavingOut(ABC):
         """Each rider's score for (a, curve, population) at the maximum."""
         solution, problem = self._latent.solution, self._latent.problem
         posterior = solution.at.posterior
-        by_entry = problem.likelihood.expected_by_entry(posterior)
-        return problem.likelihood.rider_scores(solution.curve, posterior, by_entry)
+        return problem.likelihood.rider_scores(solution.curve, posterior, self._by_entry)
+
+    @cached_property
+    def _by_entry(self) -> ByEntry:
+        return self._latent.problem.likelihood.expected_by_entry(self._latent.solution.at.posterior)
 
 
 class AllParameters(LeavingOut):
     """Discrimination, curves and population are solved again, for few sites or few riders: everyone moves all."""
+
+    step_is_near = False
 
     def riders_of(self, site: int) -> IntArray:
         return np.arange(self._visits.shape[0])
@@ -143,7 +151,7 @@ class AllParameters(LeavingOut):
         return whole
 
     @threads.one_thread()
-    def without(self, rider: int) -> Solved | None:
+    def without(self, rider: int, sites: IntArray | None = None) -> Solved | None:
         problem = self._latent.problem
         others = np.delete(np.arange(self._counts.riders), rider)
         remaining = self._counts.of_riders(others)
@@ -171,9 +179,12 @@ class AllParameters(LeavingOut):
 class OwnParameters(LeavingOut):
     """Only what belongs to the rider's sites is solved again, over the riders of those sites."""
 
+    step_is_near = True
+
     def __init__(self, latent: LatentFit, counts: Counts, visits: csr_matrix) -> None:
         super().__init__(latent, counts, visits)
         self._prior_mean = latent.solution.at.posterior.prior_mean
+        self._last_item = np.searchsorted(counts.item_site, np.arange(visits.shape[1]), side="right")
 
     def riders_of(self, site: int) -> IntArray:
         return np.asarray(self._by_site.indices[self._by_site.indptr[site] : self._by_site.indptr[site + 1]])
@@ -187,26 +198,55 @@ class OwnParameters(LeavingOut):
         return shape.border + site * shape.width + np.arange(width)
 
     def _steps(self, site: int, riders: IntArray) -> FloatArray:
+        """Over the information without each rider: (H - H_r)^-1 s_r, in coordinates in which H is the unit matrix."""
         own, width = self._places(site), self._latent.space.width
-        inverse = _inverse(self._information.own[site, :width, :width] + np.diag(self._precision[own]))
-        return np.asarray(self._score[riders][:, own].toarray() @ inverse)
+        information = self._information.own[site, :width, :width] + np.diag(self._precision[own])
+        to_unit = np.linalg.inv(np.linalg.cholesky(cholesky.positive(information)))
+        score = self._score[riders][:, own].toarray() @ to_unit.T
+        share, along = np.linalg.eigh(to_unit @ self._told(site, riders) @ to_unit.T)
+        longer = 1.0 / (1.0 - np.minimum(share, _LARGEST_SHARE))
+        step = np.einsum("rwk,rk,rvk,rv->rw", along, longer, along, score)
+        return np.asarray(step @ to_unit)
+
+    def _told(self, site: int, riders: IntArray) -> FloatArray:
+        """What each rider tells about the site's parameters, riders x width x width.
+
+        By Louis' identity: what they would tell if their skill were known, minus what not knowing it takes away.
+        """
+        items = slice(self._last_item[site - 1] if site else 0, self._last_item[site])
+        metric = self._counts.item_metric[items]
+        design = self._latent.space.design(metric, np.full(metric.size, site), self._latent.parameters.a)
+        functions = design.columns(0)[:, design.shared_size :]
+        squares = (functions[:, :, None] * functions[:, None, :]).reshape(metric.size, -1)
+        variance = self._variance[:, items].tocsr()[riders]
+        known = (variance @ squares).reshape(riders.size, functions.shape[1], -1)
+        posterior = self._latent.solution.at.posterior
+        taken = (posterior.a * posterior.sd[riders])[:, None] * (variance @ functions)
+        return np.asarray(known - taken[:, :, None] * taken[:, None, :])
+
+    @cached_property
+    def _variance(self) -> csc_matrix:
+        """Of each rider's successes at each item, at the success that is expected of them there."""
+        trials, expected = self._counts.trials, self._by_entry.expected
+        share = expected.data / trials.data
+        return csr_matrix((expected.data * (1 - share), trials.indices, trials.indptr), shape=trials.shape).tocsc()
 
     def _slope_by_own(self, slope: Slope, site: int) -> FloatArray:
         return slope.own[:, : self._latent.space.width]
 
     @threads.one_thread()
-    def without(self, rider: int) -> Solved | None:
+    def without(self, rider: int, sites: IntArray | None = None) -> Solved | None:
         latent = self._latent
-        sites = self.sites_of(rider).tolist()
-        own = np.concatenate([self._places(site) for site in sites])
-        others = np.unique(np.concatenate([self.riders_of(site) for site in sites]))
+        again = (self.sites_of(rider) if sites is None else sites).tolist()
+        own = np.concatenate([self._places(site) for site in again])
+        others = np.unique(np.concatenate([self.riders_of(site) for site in again]))
         others = others[others != rider]
         counts = _with_items(self._counts.of_riders(others))
         likelihood = MarginalLikelihood(counts, plain_population(counts, self._prior_mean[others]))
         p = latent.parameters
         design = latent.space.design(counts.item_metric, counts.item_site, p.a)
         functions = design.columns(0)[:, design.shared_size :]  # of a site's deviation, which are the same for all
-        columns = np.hstack([functions * (counts.item_site == site)[:, None] for site in sites])
+        columns = np.hstack([functions * (counts.item_site == site)[:, None] for site in again])
         local, f = dense_design(columns), design.apply(p.shared, p.own)
         phi, by_a, windows = self._phi.copy(), np.zeros(counts.items), None
         held = Parameters(p.a, np.zeros(own.size), np.zeros((0, 0)), np.ones(1), np.zeros(0))

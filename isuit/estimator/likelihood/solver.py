@@ -28,6 +28,8 @@ from .quadrature import MarginalLikelihood, Parameters, Pass
 
 TOLERANCE = 1e-7  # of the gradient, in standard errors: sqrt(g' A^-1 g)
 NO_SKILL = 0.02  # a discrimination below this is none: skill would move no probability by more than 0.5 %
+_TOLD = 0.1  # log-likelihood that is left where outcomes are told wholly: from there on parameters only grow
+_MOST_SKILL = 40.0  # discrimination at which a tenth of a skill sd decides between failure and success
 _MOST_STEPS = 80
 _MOST_CHOICES = 25  # of the smoothing, before it is held as it is
 _LEAP = 3.0  # most that a log precision changes in one step
@@ -43,6 +45,14 @@ _FEW_RIDERS = 400  # from here on, a fit of every eighth rider gives the start
 _THINNING = 8
 
 Progress = Callable[[str, float], None]  # called with the name of a stage and the share of it that is done
+
+
+class NoMaximum(EstimationError):
+    """The likelihood rises for ever; `reason` says why, and names no rider."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"There is no best fit: {reason}; check the outcomes.")
+        self.reason = reason
 
 
 @dataclass(frozen=True)
@@ -225,6 +235,7 @@ class _Climb:
             self._length /= 2
             self.phi, anew = self._after(self._left[0], self._length), True
         self._left = None
+        self._refuse_what_is_told_wholly()
         self._windows = self._at.posterior.windows
         if anew:
             self._own, self._moved = self._at, 0.0
@@ -232,6 +243,15 @@ class _Climb:
             self._factor, self._learnt, self._before, self._norm_before = None, [], None, np.inf
         elif self._held and self._before is not None:
             self._learn(*self._before)
+
+    def _refuse_what_is_told_wholly(self) -> None:
+        """Where every outcome can be told, parameters only grow: there is no maximum."""
+        if self._at.log_likelihood > -_TOLD:
+            raise NoMaximum("metric, sites and where riders go tell every outcome, so nothing is left for skill")
+        if self.phi[0] > _MOST_SKILL and self._at.gradient[0] > 0:
+            raise NoMaximum(
+                "skill decides every outcome and nothing is left to chance, so the discrimination has no finite value"
+            )
 
     def _fell(self) -> bool:
         """Whether the last step lowered the penalised likelihood by more than rounding does."""
