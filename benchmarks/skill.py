@@ -69,9 +69,7 @@ POPULATIONS = {
     "t, 3 degrees": Population(
         lambda g, n: g.standard_t(3, n) / np.sqrt(3.0), lambda u: np.asarray(student.logpdf(u * np.sqrt(3.0), 3))
     ),
-    "lognormal": Population(
-        lambda g, n: (g.lognormal(size=n) - np.sqrt(_E)) / np.sqrt(_E * (_E - 1)), _lognormal
-    ),
+    "lognormal": Population(lambda g, n: (g.lognormal(size=n) - np.sqrt(_E)) / np.sqrt(_E * (_E - 1)), _lognormal),
 }
 
 
@@ -178,23 +176,23 @@ def main() -> None:
     truth = Truth(arguments.riders, arguments.outcomes, DISCRIMINATION, lower=5.0, upper=31.0)
     tables: dict[str, Any] = {}
     print(f"{arguments.cohorts} cohorts of {truth.riders} riders x {truth.outcomes} outcomes, a = {DISCRIMINATION}")
-    print("| true skill | fit | a | covers a | covers the cohort's a | RMSE | to told | band covers | skill | at ends | df |")
+    print("| true skill | fit | a | covers a | of cohort | RMSE | to told | band covers | skill | at ends | df |")
     print("|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
     for name in arguments.only or POPULATIONS:
         begin, found, failed = time.process_time(), [], 0
         for seed in range(1000, 1000 + arguments.cohorts):
             try:
                 found.append(one(name, truth, seed))
-            except Exception as error:  # noqa: BLE001 - a cohort that fails is counted and told
+            except Exception as error:
                 failed += 1
                 print(f"{name}, seed {seed}: {error!r}"[:200])
         tables[name] = {kind: summary(found, kind) for kind in ("normal", "estimated", "told")}
         for kind, s in tables[name].items():
             ratio = s["rmse"] / tables[name]["told"]["rmse"]
             print(
-                f"| {name} | {kind} | {s['a']:.3f} | {s['covers_a']:.1%} | {s['covers_cohort_a']:.1%} | {s['rmse']:.3f} "
-                f"| {ratio:.2f} | {s['covers']:.1%} | {s['covers_skill']:.1%} | {s['covers_ends']:.1%} "
-                f"| {s['density_df']:.1f} |",
+                f"| {name} | {kind} | {s['a']:.3f} | {s['covers_a']:.1%} | {s['covers_cohort_a']:.1%} "
+                f"| {s['rmse']:.3f} | {ratio:.2f} | {s['covers']:.1%} | {s['covers_skill']:.1%} "
+                f"| {s['covers_ends']:.1%} | {s['density_df']:.1f} |",
                 flush=True,
             )
         tables[name]["failed"] = failed

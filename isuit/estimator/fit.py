@@ -58,8 +58,8 @@ def fit(data: Observations, config: FitConfig | None = None, progress: Progress 
     found = _Found(data, config, graph, gate, prepared, tried.promotion)
     if tried.promotion is None or tried.latent is None:
         return _single_estimate(found)
-    found = replace(found, skilled=skill_of(tried.latent, tried.promotion, config, progress))
-    latent = found.skilled.latent
+    skilled = skill_of(tried.latent, tried.promotion, config, progress)
+    found, latent = replace(found, skilled=skilled), skilled.latent
     predicted = _held_out(data, config, latent, progress)
     found = replace(found, predicted=predicted, promotion=also_predicts(tried.promotion, predicted.held_out))
     if not found.promotion:

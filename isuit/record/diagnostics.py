@@ -126,9 +126,11 @@ class NormalityTest(ScoreTest):
 
 @dataclass(frozen=True, kw_only=True)
 class SkillDistribution:
-    """How skill is distributed among the riders, in units of its sd, and where the declared levels stand."""
+    """How skill is distributed among the riders, in units of its sd, where a density was asked for.
 
-    asked: str = field(metadata=described("What the configuration asks for: `normal` or `estimated`."))
+    And where the declared levels stand in it.
+    """
+
     estimated: bool
     sentence: str | None = field(
         metadata=described("Why there is no estimated density that was asked for, or that it is normal.")

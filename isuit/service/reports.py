@@ -9,6 +9,7 @@ from typing import Any
 from isuit.pages import page, write_page
 from isuit.published import FitDetail, PageWritten
 from isuit.record import Diagnostics
+from isuit.record.diagnostics import SkillDistribution
 from isuit.service.history import show
 from isuit.service.stores import DEFAULT_WAIT
 
@@ -109,7 +110,17 @@ def _gate(shown: FitDetail) -> list[tuple[str, str | list[str] | None]]:
             f"single curve, on {held.outcomes:,} outcomes, split by {held.split}",
         ),
         ("Exposure", None if exposure is None else exposure.sentence),
+        ("Skill", _skill(shown.diagnostics.skill_distribution)),
     ]  # fmt: skip
+
+
+def _skill(found: SkillDistribution | None) -> list[str] | None:
+    """How skill is distributed, where a density was asked for, and which percentiles the declared levels are."""
+    if found is None:
+        return None
+    how = "its density is estimated" if found.estimated else "normal"
+    levels = ", ".join(f"{name}: {share:.0f}th percentile" for name, share in found.percentiles.items())
+    return [how, *([found.sentence] if found.sentence else []), levels]
 
 
 def _passed(ok: bool) -> str:

@@ -182,7 +182,11 @@ def _normality(tested: _Tested, corrected: bool) -> NormalityTest:
         lopsided = f"more {'strong' if asymmetry > 0 else 'weak'} riders far out than on the other side"
         ends = f"{'more' if tails > 0 else 'fewer'} riders at both ends"
         how = lopsided if abs(asymmetry) >= abs(tails) else ends
-        what = "its density is estimated" if corrected else "skills at the ends are shrunk as if it were; --skill estimated"
+        what = (
+            "its density is estimated"
+            if corrected
+            else "skills at the ends are shrunk as if it were; --skill estimated"
+        )
         sentence = f"Skill is not normal among riders ({how}): {what}."
     return NormalityTest(
         statistic=statistic,

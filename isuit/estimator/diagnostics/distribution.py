@@ -1,4 +1,4 @@
-"""How skill is distributed among riders: the density that a fit estimated, and where the declared levels stand in it."""
+"""How skill is distributed among riders: the density that a fit estimated, and where declared levels stand in it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SKILL = np.linspace(-5.0, 5.0, 81)  # sds at which the density is recorded
 _WORTH = 0.5  # degrees of freedom from which a density is said to be other than normal
 
 
-def distribution(latent: LatentFit, asked: bool, reason: str | None) -> SkillDistribution:
+def distribution(latent: LatentFit, reason: str | None = None) -> SkillDistribution:
     """For the record; `reason` says why a density that was asked for is not there."""
     estimated = latent.problem.likelihood.density > 0
     freedom = latent.density_degrees_of_freedom
@@ -22,7 +22,6 @@ def distribution(latent: LatentFit, asked: bool, reason: str | None) -> SkillDis
     if estimated and freedom < _WORTH:
         reason = "The riders give no reason to take skill as anything but normal."
     return SkillDistribution(
-        asked="estimated" if asked else "normal",
         estimated=estimated,
         sentence=reason,
         degrees_of_freedom=freedom,

@@ -79,7 +79,7 @@ def of_latent(
         marginal_reliability=spread / (spread + doubt),
         item_fit=_item_fit(counts, latent),
         assumptions=assumptions.tests(latent, latent if skilled is None else skilled.normal),
-        skill_distribution=None if skilled is None else distribution(latent, skilled.asked, skilled.reason),
+        skill_distribution=distribution(latent, skilled.reason) if skilled is not None and skilled.asked else None,
     )
 
 

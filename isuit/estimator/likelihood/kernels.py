@@ -54,12 +54,12 @@ def _looked_up(table, lower, step, u):
         return table[last, 0] + (x - last) * table[last, 1]
     i = int(x)
     r = x - i
-    l = 1.0 - r
+    rest = 1.0 - r
     return (
-        (1.0 + 2.0 * r) * l * l * table[i, 0]
-        + r * l * l * table[i, 1]
+        (1.0 + 2.0 * r) * rest * rest * table[i, 0]
+        + r * rest * rest * table[i, 1]
         + r * r * (3.0 - 2.0 * r) * table[i + 1, 0]
-        - r * r * l * table[i + 1, 1]
+        - r * r * rest * table[i + 1, 1]
     )
 
 
@@ -74,9 +74,9 @@ def _all_looked_up(table, lower, step, u, weight, into):
         return
     i = int(x)
     r = x - i
-    l = 1.0 - r
-    one, two = weight * (1.0 + 2.0 * r) * l * l, weight * r * l * l
-    three, four = weight * r * r * (3.0 - 2.0 * r), -weight * r * r * l
+    rest = 1.0 - r
+    one, two = weight * (1.0 + 2.0 * r) * rest * rest, weight * r * rest * rest
+    three, four = weight * r * r * (3.0 - 2.0 * r), -weight * r * r * rest
     for k in range(into.size):
         into[k] += one * table[i, 0, k] + two * table[i, 1, k] + three * table[i + 1, 0, k] + four * table[i + 1, 1, k]
 
@@ -348,7 +348,9 @@ def _score_functions(rider, counts, curve, design, places, prior_mean, prior, le
 
 
 @compiled
-def information(begin, end, counts, curve, design, places, a, prior_mean, prior, window, table, work, mean, sd, pull, sums, bends):
+def information(
+    begin, end, counts, curve, design, places, a, prior_mean, prior, window, table, work, mean, sd, pull, sums, bends
+):
     """The same as `gradient`, and what not knowing skill takes away from the information, into `sums`.
 
     What is taken away is the posterior variance of the complete-data score (Louis). Sums over raw functions, over
@@ -470,8 +472,8 @@ def information(begin, end, counts, curve, design, places, a, prior_mean, prior,
 
 @compiled
 def skill_variance(
-    begin, end, counts, curve, design, places, a, prior_mean, prior, window, table, work, shared, covariance, slope, own,
-    pairs, added,
+    begin, end, counts, curve, design, places, a, prior_mean, prior, window, table, work, shared, covariance, slope,
+    own, pairs, added,
 ):  # fmt: skip
     """What the parameters' uncertainty adds to the variance of each rider's posterior mean (delta method).
 
@@ -484,7 +486,9 @@ def skill_variance(
     border = covariance.shape[0]
     curves = border - regressors - density
     for rider in range(begin, end):
-        level, start, points, _, m, _, where, _ = _settle(rider, counts, curve, a, prior_mean, prior, window, table, work)
+        level, start, points, _, m, _, where, _ = _settle(
+            rider, counts, curve, a, prior_mean, prior, window, table, work
+        )
         weight, step = work.weight, step_at(level)
         score = _score_functions(
             rider, counts, curve, design, places, prior_mean, prior, level, start, points, where, work
@@ -535,7 +539,9 @@ def skill_variance(
 def by_entry(begin, end, counts, curve, a, prior_mean, prior, window, table, work, success, with_skill):
     """Of each entry the expected probability of success, and its expectation times skill."""
     for rider in range(begin, end):
-        level, start, points, _, _, _, where, _ = _settle(rider, counts, curve, a, prior_mean, prior, window, table, work)
+        level, start, points, _, _, _, where, _ = _settle(
+            rider, counts, curve, a, prior_mean, prior, window, table, work
+        )
         first, step = counts.entries[rider], step_at(level)
         for e in range(first, counts.entries[rider + 1]):
             at = work.row[e - first]

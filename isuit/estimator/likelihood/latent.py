@@ -244,10 +244,9 @@ def _solved(space: CurveSpace, problem: Problem, solution: Solution) -> LatentFi
 def _with_density(problem: Problem, functions: int) -> Problem:
     """The problem with so many coefficients of the density, the last of the border, in a group of their own."""
     likelihood = MarginalLikelihood(problem.likelihood.counts, problem.likelihood.population, functions)
-    border, own = problem.shape.split(problem.groups)
     group = np.full(functions, int(problem.groups.max(initial=-1)) + 1)
     shape = replace(problem.shape, border=problem.shape.border + functions)
-    groups = shape.join(np.concatenate([border, group]), own)
+    groups = np.insert(problem.groups, problem.shape.border, group)
     return replace(problem, likelihood=likelihood, groups=groups, shape=shape)
 
 

@@ -11,7 +11,7 @@ would tell, minus what not knowing skill takes away.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -190,11 +190,11 @@ class MarginalLikelihood:
         value = float((counts.item_trials - counts.item_successes) @ curve.value) + sum(one for one, *_ in found)
         score = sum(one for _, one, *_ in found) - float(residual @ curve.by_a)
         posterior = Posterior(self, p.a, at, prior_mean, p.density, windows, mean, sd, pull)
-        complete = self._complete(curve, shape, total.moments, posterior, bends) if information else None
+        complete = self._complete(curve, shape, total.moments, p.density) if information else None
         return Pass(
             log_likelihood=value,
             gradient=self._gradient(curve, shape, score, residual, pull, total.functions),
-            information=None if complete is None else self._observed(curve, shape, complete, total, bends),
+            information=None if complete is None else self._observed(curve, shape, complete, total, posterior, bends),
             complete=complete,
             item_residual=residual,
             posterior=posterior,
@@ -236,8 +236,11 @@ class MarginalLikelihood:
             by_place[:, -1] = clientele
         return shape.join(np.concatenate([[score], shared, regression, density]), by_place)
 
-    def _complete(self, curve: Curve, shape: Shape, moments: FloatArray, at: Posterior, bends: _Bends) -> Arrow:
-        """The information if skills were known: a logistic regression on (theta - df/da, -design), and the prior's."""
+    def _complete(self, curve: Curve, shape: Shape, moments: FloatArray, density: Density) -> Arrow:
+        """The information if skills were known: a logistic regression on (theta - df/da, -design), and the prior's.
+
+        Of the prior it is what is expected of it, near the normal: positive definite everywhere.
+        """
         v0, v1, v2 = moments.T
         population, design = self.population, curve.design
         n = 1 + design.shared_size
@@ -247,14 +250,9 @@ class MarginalLikelihood:
         border[0, 1:n] = border[1:n, 0] = shared
         border[1:n, 1:n], across, blocks = design.gram(v0)
         regressors = population.visits.regressors
-        bend = bends.bend if bends.bend.size else np.ones(self.counts.riders)
         last = n + regressors.shape[1]
-        border[n:last, n:last] = regressors.T @ (bend[:, None] * regressors)
-        gap = at.mean - at.prior_mean
-        border[last:, last:] = at.density.information(gap, at.sd**2 + gap**2)
-        if bends.bend.size:
-            border[n:last, last:] = regressors.T @ bends.slopes
-            border[last:, n:last] = border[n:last, last:].T
+        border[n:last, n:last] = regressors.T @ regressors
+        border[last:, last:] = self.counts.riders * density.expected_information
         cross = np.zeros((shape.places, shape.width, shape.border))
         own = np.zeros((shape.places, shape.width, shape.width))
         if shape.places:
@@ -262,13 +260,35 @@ class MarginalLikelihood:
             cross[: design.places, :-1, 1:n] = across
             own[: design.places, :-1, :-1] = blocks
             for k in range(regressors.shape[1]):
-                cross[:, -1, n + k] = population.pull_back(bend * regressors[:, k])[1]
-            for k in range(len(bends.slopes) and self.density):
-                cross[:, -1, last + k] = population.pull_back(bends.slopes[:, k])[1]
-            own[:, -1, -1] = population.squares(bend)
+                cross[:, -1, n + k] = population.pull_back(regressors[:, k])[1]
+            own[:, -1, -1] = population.squares(np.ones(self.counts.riders))
         return self._without_fixed(Arrow.uncoupled(border, cross, own), design.places)
 
-    def _observed(self, curve: Curve, shape: Shape, complete: Arrow, taken: _Sums, bends: _Bends) -> Arrow:
+    def _bent(self, complete: Arrow, at: Posterior, bends: _Bends) -> Arrow:
+        """The complete information with the prior's part as it is for these riders, and not as it is expected."""
+        if not self.density:
+            return complete
+        population, gap = self.population, at.mean - at.prior_mean
+        regressors, excess = population.visits.regressors, bends.bend - 1.0
+        border, cross, own = complete.border.copy(), complete.cross.copy(), complete.own.copy()
+        last = len(border) - self.density
+        n = last - regressors.shape[1]
+        border[last:, last:] = at.density.information(gap, at.sd**2 + gap**2)
+        if excess.size:
+            border[n:last, n:last] += regressors.T @ (excess[:, None] * regressors)
+            border[n:last, last:] += regressors.T @ bends.slopes
+            border[last:, n:last] += bends.slopes.T @ regressors
+        if excess.size and complete.shape.places:
+            for k in range(regressors.shape[1]):
+                cross[:, -1, n + k] += population.pull_back(excess * regressors[:, k])[1]
+            for k in range(self.density):
+                cross[:, -1, last + k] += population.pull_back(bends.slopes[:, k])[1]
+            own[:, -1, -1] += population.squares(excess)
+        return replace(complete, border=border, cross=cross, own=own)
+
+    def _observed(
+        self, curve: Curve, shape: Shape, complete: Arrow, taken: _Sums, at: Posterior, bends: _Bends
+    ) -> Arrow:
         """What is left of the complete information; sums over raw functions become those over shared coefficients."""
         raw, shared = curve.design.shared.shape
         to_border = np.zeros((len(taken.shared), shape.border))
@@ -281,6 +301,7 @@ class MarginalLikelihood:
         pairs = -taken.pairs
         if shape.places:
             pairs[:, -1, -1] += self.population.products(bends.bend if bends.bend.size else np.ones(self.counts.riders))
+        complete = self._bent(complete, at, bends)
         observed = Arrow(
             complete.border - to_border.T @ lower @ to_border,
             complete.cross - taken.across @ to_border,
@@ -325,7 +346,8 @@ class MarginalLikelihood:
         def of_lane(lane: tuple[int, int]) -> None:
             kernels.skill_variance(
                 *lane, entries, at, curve.design.rows, self.population.visits, posterior.a, posterior.prior_mean,
-                posterior.density.tables, windows, table, self.work(), to_shared, factor.border, slope, own, pairs, added_variance,
+                posterior.density.tables, windows, table, self.work(), to_shared, factor.border, slope, own, pairs,
+                added_variance,
             )  # fmt: skip
 
         over(lanes(entries.entries), of_lane)

@@ -139,16 +139,23 @@ class Density:
     def weights(self) -> FloatArray:
         return self._tilted.weights[self._tilted.kept] if self.size else WEIGHTS
 
+    @property
+    def expected_information(self) -> FloatArray:
+        """Of eta, expected from one rider whose skill were known."""
+        if not self.size:
+            return np.zeros((0, 0))
+        scores = self._tilted.scores
+        return np.asarray(scores.T @ (self._tilted.weights[:, None] * scores))
+
     def information(self, gap: FloatArray, square: FloatArray) -> FloatArray:
         """Of eta, if skills were known, from riders whose u and u^2 are these."""
         if not self.size:
             return np.zeros((0, 0))
         tilted = self._tilted
-        of_scores = tilted.scores.T @ (tilted.weights[:, None] * tilted.scores)
         excess = np.array([gap.sum(), square.sum() - gap.size])
         # c_jk' (T - E T), summed over riders: one weight for each node.
         node = tilted.weights * (tilted.statistics @ np.linalg.solve(tilted.covariance, excess))
-        return np.asarray(gap.size * of_scores + tilted.scores.T @ (node[:, None] * tilted.scores))
+        return np.asarray(gap.size * self.expected_information + tilted.scores.T @ (node[:, None] * tilted.scores))
 
     def log_density(self, u: FloatArray) -> FloatArray:
         """At any u; by straight lines between the points of the tables."""
@@ -215,4 +222,4 @@ class _Tilted:
         scores = f.value + statistics @ by_eta
         scores = scores - weights @ scores
         log = bent + statistics @ tilt - log_total
-        return cls(u, log, weights, statistics, covariance, tilt, by_eta, scores)
+        return cls(u, log, weights, statistics, covariance, tilt, np.asarray(by_eta, np.float64), scores)

@@ -1,11 +1,11 @@
 """The population of skills: a latent regression, and the units that results are told in.
 
-In the estimator skill is `theta* = mu_r + u_r` with u_r ~ N(0, 1), or of a density with that mean and variance (`density.py`).
-Its mean mu_r depends on the rider's clientele (the
-shares of their outcomes at each site, never the outcomes themselves) and, with correlated exposure, on where the rider
-goes along the metric (Mundlak). Shares, and not only the site visited most: a rider who divides their days between a
-hard and an easy site is of neither clientele, and counting them to one pulls the two sites together (measured: a gap
-comes out at 0.85 of its size with the most visited site, 0.97 with shares).
+In the estimator skill is `theta* = mu_r + u_r` with u_r ~ N(0, 1), or of another density with that mean and variance
+(`density.py`). Its mean mu_r depends on the rider's clientele (the shares of their outcomes at each site, never the
+outcomes themselves) and, with correlated exposure, on where the rider goes along the metric (Mundlak). Shares, and not
+only the site visited most: a rider who divides their days between a hard and an easy site is of neither clientele, and
+counting them to one pulls the two sites together (measured: a gap comes out at 0.85 of its size with the most visited
+site, 0.97 with shares).
 
 Results are in units of the total skill: `theta = (theta* - mean) / sd` with the mean and sd of theta* over the cohort's
 riders, so that skill has mean 0 and variance 1 over the mixture.
