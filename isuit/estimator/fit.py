@@ -26,6 +26,7 @@ from .gate import Gate, Incidence, check, incidence
 from .likelihood import threads
 from .likelihood.latent import LatentFit, fit_latent
 from .likelihood.prepared import Prepared
+from .likelihood.skill import Skilled, skill_of
 from .likelihood.solver import Progress
 from .model.anchor import anchor_of
 from .model.basis import Spline, spline_for
@@ -35,7 +36,6 @@ from .model.curves import CurveSpace
 from .model.design import Design
 from .model.population import largest_clientele, visits
 from .promotion import also_predicts, candidate
-from .skill import Skilled, skill_of
 from .suitability import latent_parameters, single_parameters
 from .validity import validate
 

@@ -73,15 +73,18 @@ class _Tested:
         return score_test(extra - self.scores @ explained)
 
 
-def tests(fit: LatentFit, normal: LatentFit) -> Assumptions:
-    """All tests; None where a cohort cannot be tested. Normality is tested where skill was taken as `normal`."""
+def tests(fit: LatentFit, normal: LatentFit | None) -> Assumptions:
+    """All tests; None where a cohort cannot be tested.
+
+    Normality is tested in the fit with `normal` skill, where that is another.
+    """
     if fit.problem.likelihood.counts.riders < LEAST_RIDERS or fit.solution.no_skill:
         return Assumptions(discrimination_by_metric=None, difficulty_by_clientele=None, normality_of_skill=None)
     tested = _Tested.of(fit)
     return Assumptions(
         discrimination_by_metric=_discrimination(tested),
         difficulty_by_clientele=_clienteles(tested),
-        normality_of_skill=_normality(tested if normal is fit else _Tested.of(normal), corrected=normal is not fit),
+        normality_of_skill=_normality(tested if normal is None else _Tested.of(normal), corrected=normal is not None),
     )
 
 

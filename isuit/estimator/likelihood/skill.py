@@ -14,8 +14,8 @@ import numpy as np
 from isuit.domain import FitConfig, PromotionReport
 from isuit.errors import EstimationError
 
-from .likelihood.latent import LatentFit, estimate_density
-from .likelihood.solver import Progress
+from .latent import LatentFit, estimate_density
+from .solver import Progress
 
 LEAST_RIDERS = 50  # whose skill were known: a density of fewer is the normal one with noise
 

@@ -9,9 +9,9 @@ from isuit.domain import FitConfig, FloatArray, Observations
 from isuit.estimator import fit
 from isuit.estimator.diagnostics.distribution import distribution
 from isuit.estimator.likelihood.latent import estimate_density
-from isuit.estimator.skill import LEAST_RIDERS, known_riders
+from isuit.estimator.likelihood.skill import LEAST_RIDERS, known_riders
 
-from .cohorts import latent_fit, observations, parabola, simulate
+from ..cohorts import latent_fit, observations, parabola, simulate
 
 ESTIMATED = FitConfig(skill="estimated")
 
