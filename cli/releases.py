@@ -9,18 +9,23 @@ import typer
 
 from .options import DEFAULT_STORE, DEFAULT_WAIT, Json, Store, Wait
 from .output import note, print_json, progress_bar
+from .proofs import TrustedKey
 
-FORMATS = ("jsonl", "csv", "geoparquet", "geojson", "html")
+FORMATS = ("jsonl", "csv", "geoparquet", "geojson", "html", "site")
 
 
 def export_atlas(
     out: Annotated[
-        Path | None, typer.Option("--out", help="The file to write; by default atlas-<release>.<extension>.")
+        Path | None,
+        typer.Option(
+            "--out",
+            help="The file to write, or the folder of a site; by default atlas-<release>.<extension>, or atlas-site.",
+        ),
     ] = None,
     release: Annotated[
         str | None, typer.Option("--release", help="Date of the release; by default the quarter's first day.")
     ] = None,
-    format_: Annotated[str, typer.Option("--format", help="jsonl, csv, geoparquet, geojson or html.")] = "jsonl",
+    format_: Annotated[str, typer.Option("--format", help="jsonl, csv, geoparquet, geojson, html or site.")] = "jsonl",
     k: Annotated[int | None, typer.Option("--k", help="At least this many riders; can only tighten.")] = None,
     lag_days: Annotated[
         int | None, typer.Option("--lag-days", help="Days before outcomes are released; can only tighten.")
@@ -69,16 +74,19 @@ def export_atlas(
 
 def check_release(
     file: Annotated[Path, typer.Argument(help="A file that export-atlas wrote.")],
+    trusted_key: TrustedKey = None,
     json: Json = False,
 ) -> None:
-    """Verify a release's row count, digest and schema; needs no store."""
+    """Verify a release's row count, digest, schema and proof; needs no store."""
     from isuit.errors import CheckFailed
-    from isuit.service import releases
+    from isuit.service.release_checks import check_release as check
 
-    found = releases.check_release(file)
+    found = check(file, trusted_key)
     if json:
         print_json(found)
     elif found.ok:
         print(f"release {found.release}: {found.rows} rows, digest {found.digest}")
+        if found.origin is not None:
+            print(f"in the log of {found.origin}, by {'the trusted key' if found.trusted else 'its own word'}")
     if not found.ok:
         raise CheckFailed("the release is not whole: " + "; ".join(found.problems))

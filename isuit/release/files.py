@@ -1,4 +1,4 @@
-"""Files of a release: JSON Lines, CSV with a metadata file beside it, GeoParquet, GeoJSON, HTML; and their check.
+"""Files of a release: JSON Lines, CSV and its metadata file, GeoParquet, GeoJSON, HTML, a site; and their check.
 
 Every format carries the same rows, and reading any of them back gives the same lines: so one digest covers all.
 """
@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import BaseModel, ValidationError
 
+from isuit.audit.notes import VerifierKey
 from isuit.documents import UnsafeDocument, finite, from_json, from_json_lines, read_bytes
 from isuit.documents.notation import Refused, integer
 from isuit.documents.tables import csv_rows, read_parquet
@@ -26,6 +27,8 @@ from isuit.published import Format, ReleaseCheck, ReleaseMetadata, ReleaseRow
 from isuit.release.cells import shape
 from isuit.release.format import lines_digest
 from isuit.release.page import read_page, release_page
+from isuit.release.proof import unproved
+from isuit.release.site import site
 from isuit.release.timeline import Published
 
 EXTENSIONS: dict[Format, str] = {
@@ -54,7 +57,7 @@ MOST_LISTED = 20  # rows that are named one by one
 def files(
     path: Path, kind: Format, lines: list[str], metadata: str, before: Sequence[Published] = ()
 ) -> dict[Path, bytes]:
-    """The content of every file of a release, by path: two for a CSV, one otherwise.
+    """The content of every file of a release, by path: two for a CSV, a folder for a site, one otherwise.
 
     `before` are the releases of the series that were made earlier; the page tells what changed since.
     """
@@ -67,7 +70,21 @@ def files(
         return {path: _geojson(rows, metadata)}
     if kind == "html":
         return {path: release_page(rows, metadata, before)}
+    if kind == "site":
+        found = site([*before, Published.of(lines, metadata)], _rendered)
+        return {path / name: content for name, content in found.items()}
     return {path: _geoparquet(rows, metadata)}
+
+
+def _rendered(name: str, release: Published, before: Sequence[Published]) -> bytes:
+    """One file of a release in a site; a parsed line written again is the line."""
+    lines, metadata = [_line(row) for row in release.rows], _line(release.metadata)
+    (content,) = files(Path(name), format_of(Path(name)), lines, metadata, before).values()
+    return content
+
+
+def _line(value: dict[str, Any]) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 def metadata_path(path: Path) -> Path:
@@ -139,8 +156,11 @@ def format_of(path: Path) -> Format:
     return kind
 
 
-def check_file(path: Path) -> ReleaseCheck:
-    """Row count, digest and schema of a release's file; every problem is listed, none quotes a value."""
+def check_file(path: Path, trusted: VerifierKey | None = None) -> ReleaseCheck:
+    """Row count, digest, schema and proof of a release's file; every problem is listed, none quotes a value.
+
+    With a key that is trusted the file must prove that a log under this key has the release.
+    """
     kind = format_of(path)
     assert kind in get_args(Format)
     readers: dict[Format, Callable[[Path], ReadRelease]] = {
@@ -158,7 +178,8 @@ def check_file(path: Path) -> ReleaseCheck:
         raise UnsafeDocument(f"{RELEASE} {error}") from None
     except (ValueError, KeyError, TypeError, AttributeError, pa.ArrowException, h3.H3BaseException) as error:
         problem = f"the file is damaged or cut short: it cannot be read as {kind} ({type(error).__name__})"
-        return ReleaseCheck(ok=False, release=None, rows=0, digest=None, format=kind, problems=[problem])
+        nothing = {"release": None, "digest": None, "origin": None, "key": None}
+        return ReleaseCheck(ok=False, rows=0, format=kind, trusted=False, problems=[problem], **nothing)
     problems: list[str] = []
     rows = [row for row in _validated(ReleaseRow, found.rows, "row", problems) if isinstance(row, ReleaseRow)]
     digest = lines_digest(row.line() for row in rows)
@@ -170,12 +191,17 @@ def check_file(path: Path) -> ReleaseCheck:
         metadata = described[0] if described and isinstance(described[0], ReleaseMetadata) else None
     if metadata is not None:
         problems.extend(_disagreements(rows, len(found.rows), digest, metadata))
+        problems.extend(unproved(found.metadata, metadata, digest, trusted))
+    proof = None if metadata is None else metadata.proof
     return ReleaseCheck(
         ok=not problems,
         release=None if metadata is None else metadata.release,
         rows=len(found.rows),
         digest=digest,
         format=kind,
+        origin=None if proof is None else proof.key.partition("+")[0],
+        key=None if proof is None else proof.key,
+        trusted=trusted is not None and proof is not None and not problems,
         problems=problems,
     )
 
