@@ -145,7 +145,8 @@ def _print_distribution(found: Diagnostics) -> None:
     skill = found.skill_distribution
     if skill is None:
         return
-    told = ", ".join(f"{name} at the {share:.0f}th percentile" for name, share in skill.percentiles.items())
+    levels = sorted(skill.percentiles.items(), key=lambda level: level[1])
+    told = "percentiles: " + ", ".join(f"{name} {share:.0f}" for name, share in levels)
     how = f"estimated, {skill.degrees_of_freedom:.1f} degrees of freedom from normal" if skill.estimated else "normal"
     _say("skill", f"{how}; {told}" + (f". {skill.sentence}" if skill.sentence else ""))
     if skill.estimated:
