@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from .curves import print_curves, print_ranking, print_sketch, require_sites
-from .options import DEFAULT_STORE, DEFAULT_WAIT, Column, Fit, Json, Store, Timezone, Wait
+from .options import DEFAULT_STORE, DEFAULT_WAIT, Column, Csv, DropMissing, Fit, Json, Store, Timezone, Wait
 from .output import note, print_json, print_table, progress_bar
 
 if TYPE_CHECKING:
@@ -72,6 +72,8 @@ def fit(
     ] = None,
     column: Column = None,
     timezone: Timezone = None,
+    csv: Csv = None,
+    drop_missing: DropMissing = False,
     memory: Annotated[
         str | None, typer.Option("--memory", help="Hold at most so much in memory, such as 4GB; the rest is on disk.")
     ] = None,
@@ -82,7 +84,7 @@ def fit(
     """Canonicalise, hash, gate and fit a cohort, and record the result."""
     from isuit.domain import FitConfig
     from isuit.service.fitting import fit as run
-    from isuit.service.inputs import checked_label, parse_mapping, read_anchor, read_sites
+    from isuit.service.inputs import checked_label, parse_csv, parse_mapping, read_anchor, read_sites
 
     config = FitConfig(
         activity=checked_label(activity, "--activity"),
@@ -101,6 +103,8 @@ def fit(
             config,
             columns=parse_mapping(column),
             timezone=timezone,
+            csv=parse_csv(csv),
+            drop_missing=drop_missing,
             sites=read_sites(sites) if sites else None,
             wait=wait,
             memory=memory,

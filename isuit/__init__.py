@@ -62,6 +62,8 @@ def fit(
     skill: SkillPrior = "normal",
     columns: Mapping[str, str] | None = None,
     timezone: str | None = None,
+    csv: Mapping[str, str] | None = None,
+    drop_missing: bool = False,
 ) -> Fit:
     """Fit a cohort without a store: a frame (pandas, polars, Arrow, a DuckDB relation), arrays by name, or a path.
 
@@ -74,10 +76,19 @@ def fit(
 
     config = config_of(activity, dimension, anchor, gate, exposure, split, skill, None)
     with notebook_progress() as progress:
-        return fit_in_memory(cohort, config, columns=columns, timezone=timezone, progress=progress)
+        return fit_in_memory(
+            cohort, config, columns=columns, timezone=timezone, csv=csv, drop_missing=drop_missing, progress=progress
+        )
 
 
-def hash(cohort: Any, *, columns: Mapping[str, str] | None = None, timezone: str | None = None) -> CohortRead:
+def hash(
+    cohort: Any,
+    *,
+    columns: Mapping[str, str] | None = None,
+    timezone: str | None = None,
+    csv: Mapping[str, str] | None = None,
+    drop_missing: bool = False,
+) -> CohortRead:
     """The hash of a cohort, and a report of what was read.
 
     >>> isuit.hash(cohort).cohort_hash
@@ -85,7 +96,7 @@ def hash(cohort: Any, *, columns: Mapping[str, str] | None = None, timezone: str
     """
     from isuit.service.cohorts import read
 
-    return read(cohort, columns=columns, timezone=timezone)
+    return read(cohort, columns=columns, timezone=timezone, csv=csv, drop_missing=drop_missing)
 
 
 def canonicalise(

@@ -136,6 +136,8 @@ class StoreHandle:
         observed_until: date | None = None,
         columns: Mapping[str, str] | None = None,
         timezone: str | None = None,
+        csv: Mapping[str, str] | None = None,
+        drop_missing: bool = False,
         memory: str | int | None = None,
     ) -> RecordedFit:
         """Fit a cohort (a frame with the Arrow interface, arrays by name, or a path) and record the result.
@@ -152,6 +154,8 @@ class StoreHandle:
                 config,
                 columns=columns,
                 timezone=timezone,
+                csv=csv,
+                drop_missing=drop_missing,
                 sites=inputs.read_sites(Path(sites)) if isinstance(sites, (str, Path)) else sites,
                 wait=self.wait,
                 memory=memory,
