@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .options import DEFAULT_STORE, DEFAULT_WAIT, Column, Json, Metrics, Store, Timezone, Wait
+from .options import DEFAULT_STORE, DEFAULT_WAIT, Column, Csv, DropMissing, Json, Metrics, Store, Timezone, Wait
 from .output import note, print_json, print_table, progress_bar
 
 if TYPE_CHECKING:
@@ -74,6 +74,23 @@ def delete_rider(
     print(f"Erased {done.riders} rider(s).")
 
 
+def receipt(
+    file: Annotated[Path, typer.Argument(help="The file of delete-rider --receipt.")],
+    store: Store = DEFAULT_STORE,
+    wait: Wait = DEFAULT_WAIT,
+    json: Json = False,
+) -> None:
+    """Complete a requester's copy of a receipt whose command was cut short, and prove anew that the log has it."""
+    from isuit.service import riders
+
+    done = riders.complete_copy(store, file, wait)
+    assert done.receipt is not None
+    if json:
+        print_json(done)
+    else:
+        print(f"receipt {done.receipt.receipt_id}\nlog head {done.receipt.log_head}")
+
+
 def show_rider(
     rider: Rider,
     out: Annotated[Path | None, typer.Option("--out", help="Write everything as JSON into this file.")] = None,
@@ -119,16 +136,28 @@ def pseudonymise(
     metric: Metrics = None,
     column: Column = None,
     timezone: Timezone = None,
+    csv: Csv = None,
+    drop_missing: DropMissing = False,
     store: Store = DEFAULT_STORE,
     wait: Wait = DEFAULT_WAIT,
     json: Json = False,
 ) -> None:
     """Write a cohort with random tokens instead of rider IDs; the store keeps the map."""
-    from isuit.service.inputs import parse_mapping
+    from isuit.service.inputs import parse_csv, parse_mapping
     from isuit.service.pseudonymising import pseudonymise as run
 
     mapping = parse_mapping(column, metric)
-    done = run(store, files, out, columns=mapping, metrics=metric, timezone=timezone, wait=wait)
+    done = run(
+        store,
+        files,
+        out,
+        columns=mapping,
+        metrics=metric,
+        timezone=timezone,
+        csv=parse_csv(csv),
+        drop_missing=drop_missing,
+        wait=wait,
+    )
     for sentence in done.notes:
         note(sentence)
     if json:

@@ -18,7 +18,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from isuit.domain import Exposure, FitConfig, GateReading, Split
+from isuit.domain import Exposure, FitConfig, GateReading, SkillPrior, Split
 from isuit.published import (
     BundleReport,
     Created,
@@ -35,6 +35,7 @@ from isuit.published import (
     RederiveReport,
     Reinstated,
     ReleaseRederivation,
+    RequesterCopy,
     RiderReport,
     Status,
     VerifyReport,
@@ -131,9 +132,12 @@ class StoreHandle:
         gate: GateReading = "core",
         exposure: Exposure = "independent",
         split: Split = "rider",
+        skill: SkillPrior = "normal",
         observed_until: date | None = None,
         columns: Mapping[str, str] | None = None,
         timezone: str | None = None,
+        csv: Mapping[str, str] | None = None,
+        drop_missing: bool = False,
         memory: str | int | None = None,
     ) -> RecordedFit:
         """Fit a cohort (a frame with the Arrow interface, arrays by name, or a path) and record the result.
@@ -142,7 +146,7 @@ class StoreHandle:
         >>> again.recorded  # it was there already, and is confirmed
         False
         """
-        config = config_of(activity, dimension, anchor, gate, exposure, split, observed_until)
+        config = config_of(activity, dimension, anchor, gate, exposure, split, skill, observed_until)
         with notebook_progress() as progress:
             fitted = fitting.fit(
                 self.path,
@@ -150,6 +154,8 @@ class StoreHandle:
                 config,
                 columns=columns,
                 timezone=timezone,
+                csv=csv,
+                drop_missing=drop_missing,
                 sites=inputs.read_sites(Path(sites)) if isinstance(sites, (str, Path)) else sites,
                 wait=self.wait,
                 memory=memory,
@@ -286,6 +292,15 @@ class StoreHandle:
                 self.path, ids, suppress=suppress, copy_to=copy_to, wait=self.wait, progress=progress
             )
 
+    def receipt(self, file: str | Path) -> RequesterCopy:
+        """Complete a requester's copy of a receipt whose command was cut short.
+
+        >>> _ = store.delete_rider("rider-0009", receipt="copy.json")
+        >>> store.receipt("copy.json").proof is None
+        False
+        """
+        return riders.complete_copy(self.path, Path(file), self.wait)
+
     def reinstate(self, rider: str) -> Reinstated:
         """End a rider's suppression after a new opt-in.
 
@@ -344,6 +359,7 @@ def config_of(
     gate: GateReading,
     exposure: Exposure,
     split: Split,
+    skill: SkillPrior,
     observed_until: date | None,
 ) -> FitConfig:
     """What a caller asks for, as a configuration."""
@@ -354,6 +370,7 @@ def config_of(
         anchor=_anchor(anchor, activity, dimension),
         exposure=exposure,
         split=split,
+        skill=skill,
         observed_until=observed_until,
     )
 

@@ -8,8 +8,8 @@ from test_screening import placed
 
 from isuit.published import ReleaseRow
 from isuit.release.carrying import Fingerprints, Released, changed_riders, decide, fingerprints
-from isuit.release.identities import fold
 from isuit.release.policy import Policy
+from isuit.spelling import fold
 from isuit.store.releases import BinRecord
 
 CELL, BIN = "global", 0
