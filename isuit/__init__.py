@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from isuit.errors import IsuitError
 
 if TYPE_CHECKING:
-    from isuit.domain import Exposure, GateReading, Split
+    from isuit.domain import Exposure, GateReading, SkillPrior, Split
     from isuit.published import Canonicalised, CohortRead, ProofCheck, RederiveReport, ReleaseCheck, Witnessed
     from isuit.service.notebook import StoreHandle
     from isuit.service.results import Fit
@@ -60,8 +60,11 @@ def fit(
     gate: GateReading = "core",
     exposure: Exposure = "independent",
     split: Split = "rider",
+    skill: SkillPrior = "normal",
     columns: Mapping[str, str] | None = None,
     timezone: str | None = None,
+    csv: Mapping[str, str] | None = None,
+    drop_missing: bool = False,
 ) -> Fit:
     """Fit a cohort without a store: a frame (pandas, polars, Arrow, a DuckDB relation), arrays by name, or a path.
 
@@ -73,9 +76,18 @@ def fit(
     from isuit.service.memory import fit_in_memory
     from isuit.service.notebook import config_of
 
-    config = config_of(activity, dimension or dimension_of(metrics), anchor, gate, exposure, split, None)
+    config = config_of(activity, dimension or dimension_of(metrics), anchor, gate, exposure, split, skill, None)
     with notebook_progress() as progress:
-        return fit_in_memory(cohort, config, columns=columns, metrics=metrics, timezone=timezone, progress=progress)
+        return fit_in_memory(
+            cohort,
+            config,
+            columns=columns,
+            metrics=metrics,
+            timezone=timezone,
+            csv=csv,
+            drop_missing=drop_missing,
+            progress=progress,
+        )
 
 
 def hash(
@@ -84,6 +96,8 @@ def hash(
     columns: Mapping[str, str] | None = None,
     metrics: Sequence[str] | None = None,
     timezone: str | None = None,
+    csv: Mapping[str, str] | None = None,
+    drop_missing: bool = False,
 ) -> CohortRead:
     """The hash of a cohort, and a report of what was read.
 
@@ -92,7 +106,7 @@ def hash(
     """
     from isuit.service.cohorts import read
 
-    return read(cohort, columns=columns, metrics=metrics, timezone=timezone)
+    return read(cohort, columns=columns, metrics=metrics, timezone=timezone, csv=csv, drop_missing=drop_missing)
 
 
 def canonicalise(

@@ -10,7 +10,7 @@ from typing import Any
 from isuit.documents import read_text
 from isuit.domain import check_label
 from isuit.errors import InputError
-from isuit.ingest import parse_mapping
+from isuit.ingest import parse_csv, parse_mapping
 from isuit.release.policy import read_policy as read_policy_file
 from isuit.store.sites import Coordinates
 from isuit.tables import read_table
@@ -19,6 +19,7 @@ __all__ = [
     "checked_label",
     "checked_points",
     "dimension_of",
+    "parse_csv",
     "parse_mapping",
     "read_anchor",
     "read_policy",

@@ -18,7 +18,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from isuit.domain import Exposure, FitConfig, GateReading, Split
+from isuit.domain import Exposure, FitConfig, GateReading, SkillPrior, Split
 from isuit.published import (
     BundleReport,
     Created,
@@ -133,9 +133,12 @@ class StoreHandle:
         gate: GateReading = "core",
         exposure: Exposure = "independent",
         split: Split = "rider",
+        skill: SkillPrior = "normal",
         observed_until: date | None = None,
         columns: Mapping[str, str] | None = None,
         timezone: str | None = None,
+        csv: Mapping[str, str] | None = None,
+        drop_missing: bool = False,
         memory: str | int | None = None,
     ) -> RecordedFit:
         """Fit a cohort (a frame with the Arrow interface, arrays by name, or a path) and record the result.
@@ -147,7 +150,7 @@ class StoreHandle:
         False
         """
         named = dimension or inputs.dimension_of(metrics)
-        config = config_of(activity, named, anchor, gate, exposure, split, observed_until)
+        config = config_of(activity, named, anchor, gate, exposure, split, skill, observed_until)
         with notebook_progress() as progress:
             fitted = fitting.fit(
                 self.path,
@@ -156,6 +159,8 @@ class StoreHandle:
                 columns=columns,
                 metrics=metrics,
                 timezone=timezone,
+                csv=csv,
+                drop_missing=drop_missing,
                 sites=inputs.read_sites(Path(sites)) if isinstance(sites, (str, Path)) else sites,
                 wait=self.wait,
                 memory=memory,
@@ -359,6 +364,7 @@ def config_of(
     gate: GateReading,
     exposure: Exposure,
     split: Split,
+    skill: SkillPrior,
     observed_until: date | None,
 ) -> FitConfig:
     """What a caller asks for, as a configuration."""
@@ -369,6 +375,7 @@ def config_of(
         anchor=_anchor(anchor, activity, dimension),
         exposure=exposure,
         split=split,
+        skill=skill,
         observed_until=observed_until,
     )
 
