@@ -75,7 +75,7 @@ GRAPH = {
         "duckdb matplotlib numpy pyarrow rfc8785",
     ),
     "experiment": Allowed(
-        "domain errors estimator estimator.likelihood files tables", "matplotlib numpy pyarrow scipy"
+        "domain errors estimator estimator.likelihood files look tables", "matplotlib numpy pyarrow scipy"
     ),
     "cli": Allowed("documents domain errors experiment published record service", "_typeshed rich typer"),
     "schemas": Allowed("published"),
