@@ -154,7 +154,8 @@ def _draw(above: Any, below: Any, fit: FitRecord, curves: pa.Table, dimension: s
         _draw_suitability(below, found[site], _plain(site), style)
     _name_axes(above, below, fit, dimension)
     if drawn:
-        below.legend(title=_left_out(found), alignment="left", title_fontsize=9)
+        lines = below.get_legend_handles_labels()
+        below.figure.legend(*lines, loc="outside lower center", ncols=4, title=_left_out(found), title_fontsize=9)
 
 
 def _by_site(curves: pa.Table) -> dict[str | None, list[Point]]:
