@@ -65,9 +65,10 @@ function difficultyTraces() {
 }
 
 function drawSuitability() {
-  const rows = estimated(cell).filter((row) => row.discrimination !== null);
+  const about = data.metadata.metrics.find((metric) => metric.activity === topic[0] && metric.dimension === topic[1]);
+  const rows = about && about.discrimination !== null ? estimated(cell) : [];
   Plotly.react("suitability", [{
-    x: rows.map((row) => row.metric), y: rows.map((row) => sigmoid(row.discrimination * (skill - row.difficulty))), mode: "lines+markers", name: "suitability",
+    x: rows.map((row) => row.metric), y: rows.map((row) => sigmoid(about.discrimination * (skill - row.difficulty))), mode: "lines+markers", name: "suitability",
     line: { color: COLOURS[2] }, marker: { size: 8 }, hovertemplate: "%{x}: %{y:.0%}<extra></extra>",
   }], layout(topic[1] + units(), "P(success)", [0, 1]), CONFIG);
 }
