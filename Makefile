@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 SHARED ?= ../shared/data
 
-.PHONY: setup demo repro test test-oldest-duckdb quick lint types bench docs schemas browser clean
+.PHONY: setup demo repro test test-oldest-duckdb quick lint types bench docs schemas chromium browser world clean
 
 setup: $(READY)
 
@@ -65,11 +65,16 @@ docs: $(READY)  ## the command-line reference and the README's picture, from the
 schemas: $(READY)  ## the JSON Schemas of everything that leaves the store, from its models
 	$(BIN)/python -m isuit.schemas
 
-browser: $(READY)  ## the HTML pages in headless Chromium
+chromium:  ## the browser of the tests of the pages, where it may be installed
 	@command -v chromium >/dev/null && command -v chromedriver >/dev/null || \
-	  if [ -e /etc/debian_version ] && [ "$$(id -u)" = 0 ]; then apt-get install --yes chromium chromium-driver; \
+	  if [ -e /etc/debian_version ] && [ "$$(id -u)" = 0 ]; then apt-get update --quiet && apt-get install --yes chromium chromium-driver; \
 	  else echo "Chromium is not here: on Debian, run apt-get install chromium chromium-driver as root" >&2; exit 1; fi
+
+browser: $(READY) chromium  ## the HTML pages in headless Chromium
 	$(BIN)/python -m pytest tests/browser
+
+world:  ## the coast lines of the pages' maps, from the npm package that tools/world.py names
+	$(PYTHON) tools/world.py
 
 clean:
 	rm -rf $(VENV) $(OLDEST) build dist demo repro .pytest_cache .mypy_cache .ruff_cache

@@ -107,28 +107,11 @@ def fit(
     print_ranking(fitted.fit_id, fitted.detail.curves)
 
 
-def _interval(ends: tuple[float, float] | None) -> str:
-    return "" if ends is None else f" (95 %: {ends[0]:.3f} to {ends[1]:.3f})"
-
-
 def _print_summary(summary: FitSummary) -> None:
-    print(f"cohort    {summary.cohort_hash}")
-    print(f"fit       {summary.fit_id} ({'recorded' if summary.recorded else 'confirmed: it was recorded before'})")
-    print(f"read      {summary.outcomes} outcomes, {summary.riders} riders, {summary.sites} sites")
-    gate = summary.identification
-    print(
-        f"gate      {'passed' if gate.ok else 'failed'} ({gate.reading}, core holds {gate.core_share:.0%} of outcomes)"
-    )
-    for shortfall in [*gate.shortfalls, *(summary.promotion.shortfalls if summary.promotion is not None else [])]:
-        print(f"          {shortfall}")
-    print(f"kind      {summary.kind}" + ("" if summary.kind == "latent" else ": one curve for all, no skills"))
-    if summary.discrimination is not None:
-        print(f"discrimination {summary.discrimination:.3f}{_interval(summary.discrimination_interval)}")
-    if summary.held_out:
-        held = summary.held_out
-        print(
-            f"held out  Brier skill {held.brier_skill:+.3f} (standard error {held.brier_skill_se:.3f}) by {held.split}"
-        )
+    from isuit.service.summaries import summary_lines
+
+    how = " (recorded)" if summary.recorded else " (confirmed: it was recorded before)"
+    print("\n".join(summary_lines(summary, summary.outcomes, summary.riders, summary.sites, how)))
     _print_releasable(summary.releasable)
     print(f"log head  {summary.log_head}")
 
@@ -195,6 +178,7 @@ def show(
     from isuit.errors import InputError
     from isuit.service.history import curve_table
     from isuit.service.history import show as detail
+    from isuit.service.summaries import interval
 
     from .diagnosis import print_diagnostics
 
@@ -219,7 +203,7 @@ def show(
         f"         {shown.cohort.outcomes} outcomes, {shown.cohort.riders} riders, {shown.cohort.sites} sites, {span}"
     )
     if shown.fit.discrimination is not None:
-        print(f"a        {shown.fit.discrimination:.3f}{_interval(shown.fit.discrimination_interval)}")
+        print(f"a        {shown.fit.discrimination:.3f}{interval(shown.fit.discrimination_interval)}")
     for shortfall in shown.fit.identification.shortfalls:
         print(f"gate     {shortfall}")
     for shortfall in shown.fit.promotion.shortfalls if shown.fit.promotion is not None else []:

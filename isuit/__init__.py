@@ -1,20 +1,139 @@
-"""How hard conditions are, net of who faced them."""
+"""How hard conditions are, net of who faced them. What is public in Python is what `isuit.__all__` names.
+
+    fit = isuit.fit(frame)                 # without a store: nothing is recorded
+    store = isuit.open("isuit-store")      # with one: everything that the command line does
+    fit = store.fit(frame, activity="kitesurfing", dimension="wind")
+
+Tables are Arrow: `to_pandas()`, `polars.DataFrame(table)`. Errors are `isuit.IsuitError`s, each one sentence.
+`isuit.sklearn` has the estimator for scikit-learn.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from isuit.errors import IsuitError
 
 if TYPE_CHECKING:
+    from isuit.domain import Exposure, GateReading, Split
+    from isuit.published import Canonicalised, CohortRead, RederiveReport, ReleaseCheck
     from isuit.service.notebook import StoreHandle
+    from isuit.service.results import Fit
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "open"]
+__all__ = [
+    "IsuitError",
+    "__version__",
+    "canonicalise",
+    "check_release",
+    "fit",
+    "hash",
+    "latent_demo",
+    "open",
+    "rederive_bundle",
+]
+# Imports stand inside the functions, because the command line imports this package before it knows what it will do.
 
 
-def open(path: str | Path, wait: float = 10.0) -> StoreHandle:
-    """The store at `path`, for notebooks and programs; see `isuit.service.notebook`."""
-    # Imported here, because the command line imports this package before it knows what it will do.
+def open(path: str | Path = "isuit-store", wait: float = 10.0) -> StoreHandle:
+    """The store at `path`; `wait` is how many seconds to wait for one that is in use.
+
+    >>> isuit.open("isuit-store").status().cohorts
+    1
+    """
     from isuit.service.notebook import StoreHandle
 
     return StoreHandle(path, wait)
+
+
+def fit(
+    cohort: Any,
+    *,
+    activity: str = "unspecified",
+    dimension: str = "metric",
+    anchor: str | Path | Iterable[tuple[float, float]] | None = None,
+    gate: GateReading = "core",
+    exposure: Exposure = "independent",
+    split: Split = "rider",
+    columns: Mapping[str, str] | None = None,
+    timezone: str | None = None,
+) -> Fit:
+    """Fit a cohort without a store: a frame (pandas, polars, Arrow, a DuckDB relation), arrays by name, or a path.
+
+    >>> isuit.fit(cohort, columns={"rider": "rider"}).kind
+    'latent'
+    """
+    from isuit.service.bars import notebook_progress
+    from isuit.service.memory import fit_in_memory
+    from isuit.service.notebook import config_of
+
+    config = config_of(activity, dimension, anchor, gate, exposure, split, None)
+    with notebook_progress() as progress:
+        return fit_in_memory(cohort, config, columns=columns, timezone=timezone, progress=progress)
+
+
+def hash(cohort: Any, *, columns: Mapping[str, str] | None = None, timezone: str | None = None) -> CohortRead:
+    """The hash of a cohort, and a report of what was read.
+
+    >>> isuit.hash(cohort).cohort_hash
+    'isuit-c1:...'
+    """
+    from isuit.service.cohorts import read
+
+    return read(cohort, columns=columns, timezone=timezone)
+
+
+def canonicalise(
+    files: str | Path | list[str],
+    out: str | Path,
+    *,
+    columns: Mapping[str, str] | None = None,
+    timezone: str | None = None,
+) -> Canonicalised:
+    """Write the canonical form of a cohort: its SHA-256 is the cohort's hash.
+
+    >>> import hashlib, pathlib
+    >>> written = isuit.canonicalise("cohort.parquet", "cohort.tsv")
+    >>> written.cohort_hash.endswith(hashlib.sha256(pathlib.Path("cohort.tsv").read_bytes()).hexdigest())
+    True
+    """
+    from isuit.service.cohorts import canonicalise
+
+    listed = [str(files)] if isinstance(files, (str, Path)) else list(files)
+    return canonicalise(listed, Path(out), columns=columns, timezone=timezone)
+
+
+def check_release(file: str | Path) -> ReleaseCheck:
+    """Verify a release's file by itself: row count, digest, schema; needs no store.
+
+    >>> isuit.check_release("atlas.jsonl").ok
+    True
+    """
+    from isuit.service.releases import check_release
+
+    return check_release(Path(file))
+
+
+def rederive_bundle(directory: str | Path, cohort: Any = None, **reading: Any) -> RederiveReport:
+    """Fit again what a bundle describes, from its own cohort or your copy of it, and compare; needs no store.
+
+    >>> isuit.rederive_bundle("bundle", "cohort.parquet").verdict
+    'identical'
+    """
+    from isuit.service.checks import rederive_bundle
+
+    return rederive_bundle(Path(directory), cohort, **reading)
+
+
+def latent_demo(out: str | Path, seed: int = 11, replicates: int = 0) -> dict[str, Any]:
+    """The paper's experiment: writes stats.json, tables and figure into `out`, and gives the statistics.
+
+    >>> isuit.latent_demo("demo")["kind"]
+    'latent'
+    """
+    from isuit.experiment.cohort import Truth
+    from isuit.experiment.run import run
+
+    return run(Path(out), Truth(), seed, replicates)

@@ -26,21 +26,16 @@ frame = pa.table(
 # %% Fit it. The store is made on the way; nothing stays open between calls.
 folder = Path(tempfile.mkdtemp())
 store = isuit.open(folder / "isuit-store")
-about = {"activity": "kitesurfing", "dimension": "wind", "columns": {"metric": "wind_knots"}}
 expert = [(3, 0.1), (18, 0.9), (35, 0.1)]  # an expert's suitability by wind
-fit = store.fit(
-    frame,
-    activity="kitesurfing",
-    dimension="wind",
-    columns={"metric": "wind_knots"},
-    anchor=[(3, 0.1), (18, 0.9), (35, 0.1)],
-)
+knots = {"metric": "wind_knots"}
+fit = store.fit(frame, activity="kitesurfing", dimension="wind", columns=knots, anchor=expert)
 print(fit)
-print(fit.summary.held_out)
+print(fit.summary())
 
 # %% Difficulty along the wind, as an Arrow table, hence pandas or polars. In a notebook, `fit` draws itself.
 print(fit.curves.slice(0, 3).to_pylist())
-fit.draw(folder / "difficulty.png")
+print(fit.difficulty([12, 18, 24]).to_pylist())
+fit.plot(folder / "difficulty.png")
 
 # %% Suitability for a declared skill; there is no way from a rider to a score.
 for level in ("beginner", "intermediate", "expert"):
@@ -48,14 +43,15 @@ for level in ("beginner", "intermediate", "expert"):
     print(f"{level}: {report.suitability:.2f} ({report.lower:.2f} to {report.upper:.2f})")
 week = fit.score_table({"metric": [8.0, 14.0, 20.0, 26.0]}, skill="intermediate")
 print(week.to_pylist())
+week
 
 # %% The same fit again is confirmed, not recorded twice; it follows from its cohort; the store agrees with its log.
-again = store.fit(
-    frame,
-    activity="kitesurfing",
-    dimension="wind",
-    columns={"metric": "wind_knots"},
-    anchor=[(3, 0.1), (18, 0.9), (35, 0.1)],
-)
-print(again.summary.recorded, fit.rederive().verdict, store.verify().ok)
+again = store.fit(frame, activity="kitesurfing", dimension="wind", columns=knots, anchor=expert)
+print(again.recorded, fit.rederive().verdict, store.verify().ok)
 print(store.status().log_head)
+store
+
+# %% Without a store nothing is recorded; the same cohort and configuration still have the same name.
+loose = isuit.fit(frame, activity="kitesurfing", dimension="wind", columns=knots, anchor=expert)
+print(loose.fit_id == fit.fit_id)
+loose.diagnostics

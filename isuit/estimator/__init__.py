@@ -18,6 +18,6 @@ and at the top what others call:
 """
 
 from isuit.estimator.fit import ESTIMATOR_VERSION, fit, predict_held_out
-from isuit.estimator.suitability import NO_DIFFICULTY, score, score_rows
+from isuit.estimator.suitability import NO_DIFFICULTY, difficulty_rows, score, score_rows
 
-__all__ = ["ESTIMATOR_VERSION", "NO_DIFFICULTY", "fit", "predict_held_out", "score", "score_rows"]
+__all__ = ["ESTIMATOR_VERSION", "NO_DIFFICULTY", "difficulty_rows", "fit", "predict_held_out", "score", "score_rows"]

@@ -156,6 +156,25 @@ def score_rows(parameters: Parameters, metric: FloatArray, site: IntArray, skill
     return _with_band(discrimination * gap, np.sqrt(np.maximum(variance, 0.0)))
 
 
+class DifficultyRows(NamedTuple):
+    """Difficulty at each row, in skill sds, and its standard error."""
+
+    difficulty: FloatArray
+    se: FloatArray
+
+
+def difficulty_rows(parameters: LatentParameters, metric: FloatArray, site: IntArray) -> DifficultyRows:
+    """Difficulty at each row's metric and site; sites and metrics as for `score_rows`."""
+    codes, band = np.unique(site, return_inverse=True)
+    bands = [parameters.bands["" if code == NO_SITE else parameters.sites[code]].se for code in codes.tolist()]
+    spline = _space_of(parameters).spline
+    raw = _curve(parameters, metric, site) / parameters.raw_discrimination
+    at = np.clip(metric, spline.lower, spline.upper)
+    return DifficultyRows(
+        (raw - parameters.population.mean) / parameters.population.sd, _interpolate(spline, bands, at, band)
+    )
+
+
 def _curve(parameters: Parameters, metric: FloatArray, site: IntArray) -> FloatArray:
     """f at each row; some at a time, because the anchor's log odds are integrals over skill at each of them."""
     space = _space_of(parameters)

@@ -24,7 +24,7 @@ from isuit.ingest import values
 from isuit.ingest.layout import Agreement, checked_metrics, locate
 from isuit.ingest.refusals import Place, Refusals
 from isuit.ingest.sorting import IN_MEMORY_ROWS, LEFT_OUT, Outcomes, Ranks, Sorter
-from isuit.ingest.sources import WRONG_FIELDS, Source, Unreadable, open_file, open_object, paths_of
+from isuit.ingest.sources import WRONG_FIELDS, Source, Unreadable, is_table, open_file, open_object, paths_of
 from isuit.ingest.times import Defects, from_text, from_timestamps, zone_named
 
 Progress = Callable[[str, float], None]
@@ -197,7 +197,7 @@ def read_cohort(
     named, mapping = checked_metrics(metrics, columns)
     refusals = Refusals()
     reader = _Reader(refusals, named, timezone, Sorter(temporary, in_memory_rows), progress)
-    if hasattr(source, "__arrow_c_stream__") or hasattr(source, "__arrow_c_array__"):
+    if is_table(source):
         reader.read(open_object(source), mapping)
     elif isinstance(source, (str, os.PathLike, Sequence)):
         paths = paths_of(source)

@@ -7,12 +7,13 @@ import glob
 import io
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -230,9 +231,21 @@ def _header(path: Path, separator: str) -> list[str]:
         raise UnsafeDocument(f"{path.name} has no names of columns in its first line: it is no CSV") from None
 
 
+def is_table(source: Any) -> bool:
+    """Whether an object is a table in memory: one with the Arrow interface, arrays by name, or NumPy's records."""
+    arrow = hasattr(source, "__arrow_c_stream__") or hasattr(source, "__arrow_c_array__")
+    return arrow or isinstance(source, (Mapping, np.ndarray))
+
+
 def open_object(table: Any) -> Source:
-    """Anything that speaks the Arrow PyCapsule interface."""
+    """Anything that speaks the Arrow PyCapsule interface; a mapping of arrays; a NumPy array with named fields."""
     try:
+        if isinstance(table, np.ndarray):
+            if table.dtype.names is None:
+                raise InputError("an array needs named fields: give {'rider': ..., 'metric': ..., 'outcome': ...}")
+            table = {name: table[name] for name in table.dtype.names}
+        if isinstance(table, Mapping):
+            table = pa.table({name: np.asarray(column) for name, column in table.items()})
         if hasattr(table, "__arrow_c_stream__"):
             reader = pa.RecordBatchReader.from_stream(table)
         else:

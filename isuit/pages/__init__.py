@@ -1,10 +1,12 @@
-"""Self-contained HTML pages: data, drawing and charting library in one file that asks the network for nothing.
+"""Self-contained HTML pages: data, drawing, coast lines and style in one file that asks the network for nothing.
 
-    html = page("Kitesurfing, wind", "fit", {"curves": [...]})
+    html = page("Kitesurfing, wind", "fit", {"curves": ...})
 
-A page is `page.html` with the style, Plotly, the data as JSON and one script (`fit.js` or `atlas.js`) that draws them.
-The page's own content security policy forbids every request, so a browser enforces what this sentence promises. The
-same data give the same bytes.
+A page is `page.html` with the look of `isuit.look`, the style sheet, the world's coast, the data as JSON, and the
+scripts: `kit.js` (elements, formats, the address), `chart.js`, `map.js`, `explorer.js` (map, ranking, comparison) and
+one that is the page's own (`fit.js` or `atlas.js`). The page's content security policy forbids every request, so a
+browser enforces what this sentence promises. The same data give the same bytes. docs/adr/0024-pages-draw-themselves.md
+says why there is no charting library in it.
 """
 
 from __future__ import annotations
@@ -16,23 +18,24 @@ from pathlib import Path
 from string import Template
 from typing import Any, Literal
 
+from isuit import look
 from isuit.documents import from_json
 from isuit.errors import InputError
 from isuit.files import write_whole
 
 Script = Literal["fit", "atlas"]
+KIT = ("kit.js", "chart.js", "map.js", "explorer.js")
 
 
 def page(title: str, script: Script, data: dict[str, Any]) -> str:
     """The whole page as text."""
-    from plotly.offline import get_plotlyjs
-
     return Template(_asset("page.html")).substitute(
         title=html.escape(title),
-        style=_asset("page.css"),
-        plotly=get_plotlyjs(),
+        style=look.style_sheet() + _asset("page.css"),
+        look=_as_json(look.for_script()),
+        world=_asset("world.json").strip(),
         data=_as_json(data),
-        script=_asset("shared.js") + _asset(f"{script}.js"),
+        script="".join(_asset(name) for name in (*KIT, f"{script}.js")),
     )
 
 
@@ -57,7 +60,8 @@ def data_of(text: str) -> dict[str, Any]:
 
 def _as_json(data: dict[str, Any]) -> str:
     """JSON that can stand inside a script element: no text in it can end the element or open a comment."""
-    return json.dumps(data, ensure_ascii=False, allow_nan=False, sort_keys=True).replace("<", "\\u003c")
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"))
+    return text.replace("<", "\\u003c")
 
 
 def _asset(name: str) -> str:

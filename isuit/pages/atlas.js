@@ -1,130 +1,114 @@
-// One release: a map of its cells, and the curve of the chosen one. Everything here is in the released rows.
-const topics = [...new Set(data.rows.map((row) => JSON.stringify([row.activity, row.dimension])))].map((topic) => JSON.parse(topic));
-let topic = topics[0];
-let cell = null;
-let bin = ""; // the metric by which the map is coloured; empty: the easiest
-let skill = 0;
-
-const rowsOf = (h3) => data.rows.filter((row) => row.activity === topic[0] && row.dimension === topic[1] && row.h3 === h3);
-const cells = () => [...new Set(data.rows.filter((row) => row.activity === topic[0] && row.dimension === topic[1]).map((row) => row.h3))];
-const estimated = (h3) => rowsOf(h3).filter((row) => row.difficulty !== null);
-const units = () => { const row = data.rows.find((r) => r.dimension === topic[1]); return row && row.units ? ` (${row.units})` : ""; };
-
-function level(h3) {
-  const found = estimated(h3).filter((row) => bin === "" || row.metric === Number(bin)).map((row) => row.difficulty);
-  return found.length ? Math.min(...found) : null;
-}
-
-function place(h3) {
-  const row = rowsOf(h3)[0];
-  return row.latitude === null ? "everywhere" : `${row.latitude.toFixed(2)}, ${row.longitude.toFixed(2)}`;
-}
-
-function drawMap() {
-  const placed = cells().filter((h3) => data.shapes[h3]);
-  document.getElementById("map-card").style.display = placed.length ? "" : "none";
-  if (!placed.length) return;
-  const known = placed.map(level).filter((value) => value !== null);
-  const outlines = placed.flatMap((h3) => data.shapes[h3].map((ring) => ({
-    x: ring.map((point) => point[0]), y: ring.map((point) => point[1]), mode: "lines", fill: "toself", fillcolor: "#7a519530",
-    line: { color: h3 === cell ? "#1f2933" : "#7a5195", width: h3 === cell ? 2 : 1 }, hoverinfo: "skip",
-  })));
-  const centres = {
-    x: placed.map((h3) => rowsOf(h3)[0].longitude), y: placed.map((h3) => rowsOf(h3)[0].latitude), mode: "markers", customdata: placed,
-    marker: {
-      size: placed.map((h3) => (h3 === cell ? 19 : 13)), color: placed.map((h3) => { const value = level(h3); return value === null ? "#cbd2d9" : value; }),
-      colorscale: "Viridis", cmin: Math.min(...known), cmax: Math.max(...known), showscale: known.length > 1, line: { color: "#1f2933", width: placed.map((h3) => (h3 === cell ? 2.5 : 0.8)) },
-      colorbar: { title: { text: "difficulty" }, thickness: 12 },
-    },
-    text: placed.map((h3) => { const value = level(h3); return `${place(h3)}<br>${value === null ? "no difficulty here" : `difficulty ${value.toFixed(2)}`}<br>${rowsOf(h3)[0].contributors} riders`; }),
-    hovertemplate: "%{text}<extra></extra>",
-  };
-  const middle = centres.y.reduce((sum, value) => sum + value, 0) / centres.y.length;
-  const form = layout("longitude", "latitude");
-  form.margin.t = 40; // the colour scale has a title, and the buttons are above it
-  const pad = (values, least) => { const low = Math.min(...values), high = Math.max(...values), more = Math.max(least, 0.12 * (high - low)); return [low - more, high + more]; };
-  form.xaxis.range = pad(centres.x, 0.2);
-  form.yaxis = { ...form.yaxis, range: pad(centres.y, 0.2), scaleanchor: "x", scaleratio: 1 / Math.max(0.1, Math.cos((middle * Math.PI) / 180)) };
-  Plotly.react("map", [...outlines, centres], form, CONFIG);
-  const map = document.getElementById("map");
-  map.removeAllListeners("plotly_click");
-  map.on("plotly_click", (event) => { if (event.points[0].customdata) choose(event.points[0].customdata); });
-}
-
-function difficultyTraces() {
-  const rows = estimated(cell);
-  const lines = [{
-    x: rows.map((row) => row.metric), y: rows.map((row) => row.difficulty), mode: "lines+markers", name: "difficulty", line: { color: COLOURS[0], shape: "linear" }, marker: { size: 8 },
-    error_y: { type: "data", array: rows.map((row) => Z95 * (row.difficulty_se || 0)), color: COLOURS[0] + "90", thickness: 1.5 },
-    customdata: rows.map((row) => [row.metric_lower, row.metric_upper, row.difficulty_se === null ? "?" : (Z95 * row.difficulty_se).toFixed(1), row.contributors]),
-    hovertemplate: "%{customdata[0]} to %{customdata[1]}: %{y} ± %{customdata[2]}<br>%{customdata[3]} riders<extra></extra>",
-  }];
-  const expert = rowsOf(cell).filter((row) => row.expert_difficulty !== null);
-  if (expert.length) lines.push({ x: expert.map((row) => row.metric), y: expert.map((row) => row.expert_difficulty), mode: "lines", name: "expert", line: { color: "#616e7c", dash: "dot" }, hovertemplate: "expert: %{y}<extra></extra>" });
-  return lines;
-}
-
-function drawSuitability() {
-  const about = data.metadata.metrics.find((metric) => metric.activity === topic[0] && metric.dimension === topic[1]);
-  const rows = about && about.discrimination !== null ? estimated(cell) : [];
-  Plotly.react("suitability", [{
-    x: rows.map((row) => row.metric), y: rows.map((row) => sigmoid(about.discrimination * (skill - row.difficulty))), mode: "lines+markers", name: "suitability",
-    line: { color: COLOURS[2] }, marker: { size: 8 }, hovertemplate: "%{x}: %{y:.0%}<extra></extra>",
-  }], layout(topic[1] + units(), "P(success)", [0, 1]), CONFIG);
-}
-
-function drawCell() {
-  document.getElementById("cell-name").textContent = `Cell ${cell} (${place(cell)})`;
-  const silent = rowsOf(cell).filter((row) => row.difficulty === null).map((row) => `${row.metric_lower} to ${row.metric_upper}: ${row.status}`);
-  document.getElementById("silent").textContent = silent.length ? `Without a number: ${silent.join("; ")}` : "";
-  Plotly.react("difficulty", difficultyTraces(), layout(topic[1] + units(), "difficulty (skill sd)"), CONFIG);
-  drawSuitability();
-}
-
-function choose(h3) {
-  cell = h3;
-  cellChoice.value = h3;
-  drawMap();
-  drawCell();
-}
-
-function chooseTopic(index) {
-  topic = topics[index];
-  bin = "";
-  const metrics = [...new Set(data.rows.filter((row) => row.activity === topic[0] && row.dimension === topic[1]).map((row) => row.metric))].sort((a, b) => a - b);
-  binChoice.replaceChildren(element("option", { value: "" }, "the easiest condition"), ...metrics.map((metric) => element("option", { value: metric }, String(metric))));
-  cellChoice.replaceChildren(...cells().map((h3) => element("option", { value: h3 }, `${h3} (${place(h3)})`)));
-  choose(cells()[0]);
-}
-
-const topicChoice = element("select", { id: "topic" }, ...topics.map(([activity, dimension], index) => element("option", { value: index }, `${activity}: ${dimension}`)));
-const binChoice = element("select", { id: "bin" });
-const cellChoice = element("select", { id: "cell" });
-topicChoice.addEventListener("change", () => chooseTopic(Number(topicChoice.value)));
-binChoice.addEventListener("change", () => { bin = binChoice.value; drawMap(); });
-cellChoice.addEventListener("change", () => choose(cellChoice.value));
-
+// One release: everything here is in its rows, in its metadata, or in those of the releases before it.
 const about = data.metadata;
-const policy = Object.entries(about.policy).map(([name, value]) => `${name.replaceAll("_", " ")} ${value}`).join(", ");
+const rows = (() => {
+  const columns = {};
+  for (const [name, { distinct, codes }] of Object.entries(data.rows.columns)) { const numbers = unpacked(codes); columns[name] = (r) => distinct[numbers[r]]; }
+  const missing = () => null;
+  return { number: data.rows.number, of: (name) => columns[name] || missing };
+})();
+const [activityOf, dimensionOf, cellOf, metricOf] = ["activity", "dimension", "h3", "metric"].map(rows.of);
+const topics = data.topics;
+const named = topics.findIndex(({ activity, dimension }) => readAddress().get("topic") === `${activity}/${dimension}`);
+const topic = topics[Math.max(0, named)];
+
+function outlines() {
+  const { cells, counts, offsets, unit } = data.shapes, corners = unpacked(counts), steps = unpacked(offsets), found = new Map();
+  let at = 0;
+  cells.forEach((cell, i) => { const ring = []; for (let k = 0; k < corners[i]; k++, at += 2) ring.push([steps[at] * unit, steps[at + 1] * unit]); if (ring.length) found.set(cell, ring); });
+  return found;
+}
+
+function model() {
+  const mine = [];
+  for (let r = 0; r < rows.number; r++) if (activityOf(r) === topic.activity && dimensionOf(r) === topic.dimension) mine.push(r);
+  const x = [...new Set(mine.map(metricOf))].sort((a, b) => a - b), m = x.length, bin = new Map(x.map((value, k) => [value, k]));
+  const shapes = outlines(), numbers = new Map(), places = [], first = [];
+  const [latitude, longitude, contributors] = ["latitude", "longitude", "contributors"].map(rows.of);
+  for (const r of mine) {
+    const id = cellOf(r);
+    if (numbers.has(id)) continue;
+    numbers.set(id, places.length);
+    first.push(r);
+    const here = { id, latitude: latitude(r), longitude: longitude(r), known: null };
+    const offsets = shapes.get(id);
+    if (offsets) here.ring = offsets.map(([dx, dy]) => [here.longitude + dx, here.latitude + dy]);
+    // The name of a country costs a look at its borders: only for what is shown, and while the reader reads.
+    here.where = () => (here.known ??= here.latitude === null ? "everywhere" : whereIs(here.latitude, here.longitude));
+    Object.defineProperty(here, "label", { get: () => (here.latitude === null ? "everywhere" : `${here.where()}, ${degrees(here.latitude, here.longitude)}`) });
+    here.detail = () => id;
+    here.search = here.where;
+    places.push(here);
+  }
+  const n = places.length, difficulty = new Float32Array(n * m), se = new Float32Array(n * m), state = new Uint8Array(n * m).fill(3), a = new Float32Array(n * m).fill(NaN);
+  const columns = ["difficulty", "difficulty_se", "status", "discrimination", "expert_difficulty", "metric_lower", "metric_upper"].map(rows.of);
+  const [levelOf, errorOf, statusOf, slopeOf, expertOf, lowerOf, upperOf] = columns;
+  const expert = new Float32Array(n * m).fill(NaN), edges = new Map();
+  for (const r of mine) {
+    const k = bin.get(metricOf(r)), at = numbers.get(cellOf(r)) * m + k, level = levelOf(r);
+    edges.set(k, [lowerOf(r), upperOf(r)]);
+    state[at] = level === null ? Math.max(1, STATES.indexOf(statusOf(r))) : 0;
+    if (level !== null) { difficulty[at] = level; se[at] = errorOf(r) ?? 0; }
+    if (slopeOf(r) !== null) a[at] = slopeOf(r);
+    if (expertOf(r) !== null) expert[at] = expertOf(r);
+  }
+  // Where the rows do not carry a discrimination, the metadata may; without one there is difficulty, and skill to spare.
+  const described = about.metrics.find((metric) => metric.activity === topic.activity && metric.dimension === topic.dimension);
+  const slope = described && Number.isFinite(described.discrimination) ? described.discrimination : null;
+  if (slope !== null) a.fill(slope);
+  const sloped = mine.every((r) => levelOf(r) === null || Number.isFinite(a[numbers.get(cellOf(r)) * m + bin.get(metricOf(r))]));
+  const estimated = x.map((_, k) => places.reduce((sum, __, i) => sum + (state[i * m + k] === 0), 0));
+  // Begin in the middle of the conditions that nearly all cells have.
+  const full = x.map((_, k) => k).filter((k) => estimated[k] >= 0.9 * Math.max(...estimated)), middle = full[Math.floor((full.length - 1) / 2)];
+  const warm = (i) => { for (let left = 25; i < n && left; i++, left--) places[i].where(); if (i < n) setTimeout(warm, 20, i); };
+  setTimeout(warm, 500, 0);
+  return {
+    noun: "cell", nouns: "cells", key: "cell", file: `atlas-${about.release}`, places, x, axis: topic.axis, binned: true,
+    topic: named > 0 ? `${topic.activity}/${topic.dimension}` : null,
+    tellX: (k) => { const [lower, upper] = edges.get(k); return `${topic.quantity} ${number(lower)} to ${number(upper)}${topic.unit ? ` ${topic.unit}` : ""}`; },
+    difficulty, se, covariance: null, state, skilled: true, discrimination: sloped ? (i, k) => a[i * m + k] : null, discriminationError: 0,
+    reference: -1, start: middle, population: null, percentile: normalBelow,
+    expert: (chosen) => { const values = chosen.length ? x.map((_, k) => expert[chosen[0] * m + k]) : []; return values.some(Number.isFinite) ? values : null; },
+    shades: (skill, chosen) => (chosen.length !== 1 ? [] : x.flatMap((_, k) => { const kind = STATES[state[chosen[0] * m + k]]; return kind === "estimated" ? [] : [{ from: edges.get(k)[0], to: edges.get(k)[1], text: `Shaded: ${look.words[kind]}.` }]; })),
+    about(chosen) {
+      const silent = (i) => { const kinds = {}; x.forEach((_, k) => { const kind = STATES[state[i * m + k]]; if (kind !== "estimated") (kinds[kind] ||= []).push(`${number(edges.get(k)[0])} to ${number(edges.get(k)[1])}`); }); return Object.entries(kinds).map(([kind, where]) => `${look.words[kind]}: ${where.join(", ")}`); };
+      chosenFacts.replaceChildren(...chosen.map((i) => facts([[places[i].label, [`cell ${places[i].id}`, `${contributors(first[i])} riders`, ...silent(i)]]])));
+    },
+  };
+}
+
+const chosenFacts = element("div", { id: "cells" });
+const shown = explorer(model());
+const choice = element("select", { id: "topic" }, ...topics.map(({ activity, axis }, i) => { const made = element("option", { value: i }, `${activity}: ${axis}`); if (topics[i] === topic) made.selected = true; return made; }));
+choice.addEventListener("change", () => {
+  const { activity, dimension } = topics[Number(choice.value)];
+  history.replaceState(null, "", `#${new URLSearchParams({ topic: `${activity}/${dimension}` })}`);
+  location.reload();
+});
+
+const past = data.series;
+function timeline() {
+  if (past.length < 2) return null;
+  const rowsOfPast = [...past].reverse().map((each, i, all) => [each.release, each.rows, each.cells, i === all.length - 1 ? "first" : each.added, i === all.length - 1 ? "" : each.changed, i === all.length - 1 ? "" : each.withdrawn]);
+  const gone = past.flatMap((each) => each.withdrawn_cells.map((cell) => `${cell} (gone in ${each.release})`));
+  const newest = past[past.length - 1];
+  const told = `Since ${past[past.length - 2].release}: ${newest.added} rows new, ${newest.changed} changed${newest.largest_change === null ? "" : `, by at most ${number(newest.largest_change, 2)} sd`}, ${newest.withdrawn} withdrawn.`;
+  return card({ title: "Releases so far", id: "timeline" }, element("p", {}, told), tableOf(["release", "rows", "cells", "new", "changed", "withdrawn"], rowsOfPast, "Every release of this series, newest first"), gone.length ? element("details", {}, element("summary", {}, `Cells withdrawn: ${gone.length}`), element("p", {}, gone.join(", "))) : null);
+}
+
 main.append(
   element("h1", {}, `Atlas, release ${about.release}`),
-  element("p", { class: "lead" }, `How hard conditions are, net of who faced them: ${about.rows} rows in ${about.cells} ${about.cells === 1 ? "cell" : "cells"}.`),
-  element("div", { class: "card slider" }, element("label", { for: "topic" }, "Activity"), topicChoice, element("label", { for: "cell" }, "Cell"), cellChoice),
-  element("div", { class: "card", id: "map-card" },
-    element("div", { class: "slider" }, element("h2", {}, "Cells"), element("label", { for: "bin" }, "coloured by difficulty at"), binChoice),
-    element("div", { class: "chart tall", id: "map" })),
-  element("div", { class: "card" },
-    element("h2", { id: "cell-name" }), element("p", { class: "lead", id: "silent" }),
-    element("h2", {}, "Difficulty, with its 95 % band"), element("div", { class: "chart", id: "difficulty" }),
-    element("h2", {}, "Suitability for a skill"), skillSlider((value) => { skill = value; drawSuitability(); }),
-    element("div", { class: "chart", id: "suitability" })),
-  element("div", { class: "card" }, element("h2", {}, "The release"), facts([
-    ["Digest", about.digest], ["Observed before", about.observed_before], ["Policy", policy],
-    ["Weaker than default", about.weaker_than_default.length ? about.weaker_than_default.join(", ") : null],
-    ["Model", about.identification], ["Difficulty is in", about.difficulty_units], ["To join it", about.join],
-    ["Licence", about.licence], ["Cite as", about.citation],
-  ])),
-  element("div", { class: "card" }, element("h2", {}, "Check it"), element("p", {}, "The rows in this page have the digest above; this command computes it again."),
-    element("pre", {}, "isuit check-release FILE")),
+  element("p", { class: "lead" }, `How hard conditions are, net of who faced them: ${grouped(String(about.rows))} rows in ${grouped(String(about.cells))} ${about.cells === 1 ? "cell" : "cells"}. At least as many riders as the policy asks for stand behind each row.`),
+  ...(topics.length > 1 ? [element("div", { class: "card find" }, element("label", { for: "topic" }, "Activity"), choice)] : [element("p", { class: "lead" }, `${topic.activity}: ${topic.axis}`)]),
+  shown.controls, ...(shown.places ? [shown.places] : []), shown.curves, card({ title: "The chosen cells", id: "chosen-cells" }, chosenFacts),
+  element("div", { class: "grid2" }, ...[
+    timeline(),
+    card({ title: "The release", id: "release" }, element("p", {}, `Outings before ${about.observed_before}, of at least ${about.policy.k} riders in every cell and bin.`), facts([
+      ["Licence", about.licence], ["Cite as", about.citation], ["Difficulty is in", about.difficulty_units], ["Model", about.identification],
+      ["Weaker than default", about.weaker_than_default.length ? about.weaker_than_default.join(", ") : null],
+    ]), element("details", {}, element("summary", {}, "Policy, digest, and how to join it"), facts([
+      ...Object.entries(about.policy).map(([name, value]) => [name.replaceAll("_", " "), String(value)]), ["digest", about.digest], ["to join it", about.join],
+    ]))),
+    card({ title: "Check it", id: "check" }, element("p", {}, "The rows in this page have the digest above; this command computes it again."), element("pre", {}, "isuit check-release FILE")),
+  ].filter((part) => part)),
 );
-chooseTopic(0);
+shown.begin();

@@ -1,98 +1,92 @@
-// One fit: difficulty with its bands, and the suitability of a declared skill, for the sites that are chosen.
-const latent = data.discrimination !== null;
-const FIRST_SITES = 6; // more lines than that are hard to tell apart at first sight
-let skill = 0;
+// One fit: its places, and then everything that its record knows.
+const curves = data.curves;
+const m = curves.x.length, n = curves.ids.length;
 
-data.curves.forEach((curve, index) => {
-  curve.label = curve.site === null ? (data.curves.length > 1 ? "all sites together" : "all outcomes") : curve.site;
-  curve.colour = COLOURS[index % COLOURS.length];
-  // With sites, what they share is an average of few curves and its band is wide: it is there for who asks for it.
-  curve.chosen = data.curves.length === 1 || (index > 0 && index <= FIRST_SITES);
-});
-const chosen = () => data.curves.filter((curve) => curve.chosen);
-const known = (curve) => curve.difficulty !== null;
-
-function difficultyTraces() {
-  return chosen().filter(known).flatMap((curve) => [
-    band(curve.metric, curve.difficulty.map((d, i) => d - Z95 * curve.se[i]), curve.difficulty.map((d, i) => d + Z95 * curve.se[i]), curve.colour),
-    {
-      x: curve.metric, y: curve.difficulty, mode: "lines", name: plain(curve.label), line: { color: curve.colour, width: curve.site === null ? 3 : 2 },
-      customdata: curve.se.map((se) => Z95 * se),
-      hovertemplate: `%{x:.4g}: difficulty %{y:.2f} ± %{customdata:.2f}<extra>${plain(curve.label)}</extra>`,
-    },
-  ]);
-}
-
-function suitabilityOf(curve) {
-  return latent && known(curve) ? curve.difficulty.map((d) => sigmoid(data.discrimination * (skill - d))) : curve.suitability;
-}
-
-function suitabilityTraces() {
-  const shared = data.curves.find((curve) => curve.site === null);
-  const lines = chosen().filter((curve) => !latent || known(curve)).map((curve) => ({
-    x: curve.metric, y: suitabilityOf(curve), mode: "lines", name: plain(curve.label), line: { color: curve.colour, width: curve.site === null ? 3 : 2 },
-    hovertemplate: `%{x:.4g}: %{y:.1%}<extra>${plain(curve.label)}</extra>`,
+function model() {
+  const scaled = (document, unit) => Float32Array.from(unpacked(document), (value) => value * unit);
+  const difficulty = scaled(curves.difficulty, curves.unit), se = scaled(curves.se, curves.unit);
+  const covariance = curves.covariance ? scaled(curves.covariance, curves.covariance_unit) : null;
+  const comparable = unpacked(curves.state);
+  const state = new Uint8Array(n * m);
+  for (let i = 0; i < n; i++) state.fill(comparable[i], i * m, (i + 1) * m);
+  const latitude = curves.latitude ? unpacked(curves.latitude) : null, longitude = curves.longitude ? unpacked(curves.longitude) : null;
+  const places = curves.ids.map((id, i) => ({
+    id: id === null ? "" : id,
+    label: id === null ? (n > 1 ? look.words.shared : look.words.single) : id,
+    latitude: latitude && Number.isFinite(latitude[i]) ? Number(latitude[i].toFixed(4)) : null,
+    longitude: longitude && Number.isFinite(longitude[i]) ? Number(longitude[i].toFixed(4)) : null,
   }));
-  if (latent && shared) lines.push({
-    x: shared.metric, y: shared.suitability, mode: "lines", name: "the population", line: { color: "#616e7c", width: 1.5, dash: "dot" },
-    hovertemplate: "%{x:.4g}: %{y:.1%}<extra>the population</extra>",
-  });
-  return lines;
-}
-
-function draw() {
-  if (latent) Plotly.react("difficulty", difficultyTraces(), layout(data.dimension, "difficulty (skill sd)"), CONFIG);
-  Plotly.react("suitability", suitabilityTraces(), layout(data.dimension, "P(success)", [0, 1]), CONFIG);
-}
-
-function siteChoice() {
-  const box = element("div", { class: "choices", id: "sites" });
-  for (const curve of data.curves) {
-    const input = element("input", { type: "checkbox", value: curve.site === null ? "" : curve.site });
-    input.checked = curve.chosen;
-    input.addEventListener("change", () => { curve.chosen = input.checked; draw(); });
-    const swatch = element("span", { class: "swatch", style: `background:${curve.colour}` });
-    box.append(element("label", {}, input, swatch, curve.label + (latent && !known(curve) ? " (not comparable)" : "")));
+  const outings = data.outings;
+  const counts = outings ? unpacked(outings.counts) : null, who = outings ? unpacked(outings.riders) : null;
+  const edges = outings ? Array.from({ length: outings.bins + 1 }, (_, b) => outings.lower + ((outings.upper - outings.lower) * b) / outings.bins) : [];
+  // Outcomes by condition, of the chosen places together, or of all.
+  function totals(chosen) {
+    const sum = new Array(outings.bins).fill(0), which = chosen.length ? chosen : [0];
+    for (const i of which) for (let b = 0; b < outings.bins; b++) sum[b] += counts[i * outings.bins + b];
+    return sum;
   }
-  return box;
+  function shades(skill, chosen) {
+    if (!outings) return [];
+    const found = [], sum = totals(chosen), level = (skill - outings.skill_from) / outings.skill_step;
+    const near = [Math.floor(level), Math.ceil(level)].map((s) => clamp(s, 0, outings.skills - 1));
+    for (let b = 0; b < outings.bins; b++) {
+      const riders = who.length ? Math.max(...near.map((s) => who[s * outings.bins + b])) : 2;
+      const text = sum[b] === 0 ? `Shaded: no outcome in this condition${chosen.length ? ` at ${chosen.length === 1 ? places[chosen[0]].label : "the chosen sites"}` : ""}; the curve is what its neighbours say.` : riders === 0 ? "Shaded: nobody of about this skill was out in this condition; the chance is what the model makes of others." : null;
+      if (text === null) continue;
+      const last = found[found.length - 1];
+      if (last && last.text === text && Math.abs(last.to - edges[b]) < 1e-9 * (Math.abs(last.to) + 1)) last.to = edges[b + 1];
+      else found.push({ from: edges[b], to: edges[b + 1], text });
+    }
+    return found;
+  }
+  function density(chosen) {
+    if (!outings) return [];
+    const sum = totals(chosen), most = Math.max(1, ...sum);
+    return sum.map((count, b) => ({ from: edges[b], to: edges[b + 1], height: count / most })).filter(({ height }) => height > 0);
+  }
+  const everyone = outings ? totals([]) : null;
+  const busiest = everyone ? everyone.indexOf(Math.max(...everyone)) : -1;
+  return {
+    noun: "site", nouns: "sites", key: "site", file: data.file, places, x: curves.x, axis: data.axis,
+    tellX: (k) => `${data.quantity} ${number(curves.x[k], 3)}${data.unit ? ` ${data.unit}` : ""}`,
+    difficulty, se, covariance, state, skilled: data.latent,
+    discrimination: () => (data.latent ? data.discrimination : 1), discriminationError: data.latent ? data.discrimination_se : 0,
+    reference: curves.ids.length > 1 ? curves.ids.indexOf(null) : -1,
+    start: busiest < 0 ? Math.floor(m / 2) : nearest(curves.x, (edges[busiest] + edges[busiest + 1]) / 2),
+    population: data.latent ? (k) => curves.population[k] : null,
+    percentile: data.skill_distribution ? percentileOf(data.skill_distribution) : normalBelow,
+    shades, density, binned: m < 2,
+  };
 }
 
-const charts = element("div", { class: "card" });
-if (latent) {
-  charts.append(
-    element("h2", {}, "Difficulty, with its 95 % band"), element("div", { class: "chart", id: "difficulty" }),
-    element("h2", {}, "Suitability for a skill"),
-    skillSlider((value) => { skill = value; Plotly.react("suitability", suitabilityTraces(), layout(data.dimension, "P(success)", [0, 1]), CONFIG); }),
-    element("p", { class: "lead" }, "The slider moves these curves. It does not move difficulty, which is a property of the condition. Dotted: the population."),
-  );
-} else {
-  charts.append(element("h2", {}, "Suitability of the population"), element("p", { class: "lead" }, "This fit is a single curve: skill and difficulty could not be told apart, for the reasons listed under the gate."));
+// The share of riders below a skill, from a density on a grid.
+function percentileOf({ skill, density }) {
+  const below = density.map(((sum) => (value) => (sum += value))(0)), all = below[below.length - 1];
+  return (value) => { const i = skill.findIndex((s) => s >= value); return i < 0 ? 1 : below[i] / all; };
 }
-charts.append(element("div", { class: "chart", id: "suitability" }));
 
-const commands = element("pre", { id: "rederive" }, data.commands.join("\n"));
+const sectionCharts = [];
+function section(about) {
+  const mark = { good: ["\u2713", "as it should be"], bad: ["!", "look here"] }[about.verdict];
+  const body = [element("p", { class: "verdict" }, mark ? element("span", { class: "sign-of", role: "img", "aria-label": mark[1] }, mark[0]) : null, element("span", {}, about.sentence))];
+  if (about.chart) {
+    const { chart: spec } = about, percent = (value) => share(value);
+    const made = chart({ id: `${about.id}-chart`, x: spec.x, y: spec.y, square: spec.square, form: spec.percent ? percent : undefined, formY: spec.percent ? percent : undefined, formX: spec.percent_x ? percent : undefined, label: () => `${about.title}: ${about.sentence}` });
+    sectionCharts.push(() => made.show({ ...spec, hint: spec.hint, series: spec.series.map((line) => ({ ...line, colour: `var(--${line.colour || "accent"})` })) }));
+    body.push(element("div", { class: "small" }, made.node));
+  }
+  const inside = [about.note ? element("p", {}, about.note) : null, about.facts && about.facts.length ? facts(about.facts) : null, about.table ? tableOf(about.table.columns, about.table.rows, about.table.caption) : null, about.commands ? element("pre", {}, about.commands.join("\n")) : null];
+  if (inside.some((part) => part)) body.push(element("details", {}, element("summary", {}, about.fold || "For the statistician"), ...inside));
+  return card({ title: about.title, id: about.id, kind: about.verdict === "bad" ? "notice" : "" }, ...body);
+}
+
+const shown = explorer(model());
 main.append(
-  element("h1", {}, `${data.activity}: ${data.dimension}`),
+  element("h1", {}, data.title),
   element("p", { class: "lead" }, data.summary),
   element("div", { class: "card notice" }, "In-house: these curves have full precision. ", element("code", {}, "isuit export-atlas"), " makes what can be published."),
-  data.curves.length > 1
-    ? element("div", { class: "columns" }, element("div", { class: "card" }, element("h2", {}, "Sites"), siteChoice()), charts)
-    : charts,
-  element("div", { class: "card" }, element("h2", {}, "The fit"), facts(data.facts)),
-  element("div", { class: "card" }, element("h2", {}, "Identification and promotion"), facts(data.gate)),
+  shown.controls, ...(shown.places ? [shown.places] : []), shown.curves,
+  element("div", { class: "grid2" }, ...data.sections.map(section)),
 );
-if (data.calibration) {
-  main.append(element("div", { class: "card" }, element("h2", {}, "Calibration: what was predicted, and what happened"), element("div", { class: "chart", id: "calibration" })));
-}
-main.append(element("div", { class: "card" }, element("h2", {}, "Derive it again"), element("p", {}, data.how), commands));
-draw();
-if (data.calibration) {
-  const { predicted, observed, outcomes } = data.calibration;
-  Plotly.newPlot("calibration", [
-    { x: [0, 1], y: [0, 1], mode: "lines", line: { color: "#9aa5b1", dash: "dot" }, hoverinfo: "skip" },
-    {
-      x: predicted, y: observed, mode: "markers+lines", line: { color: COLOURS[0] }, marker: { size: 9 }, customdata: outcomes,
-      hovertemplate: "predicted %{x:.1%}, observed %{y:.1%}, %{customdata} outcomes<extra></extra>",
-    },
-  ], layout("predicted", "observed", [-0.03, 1.03]), CONFIG);
-}
+shown.begin();
+sectionCharts.forEach((draw) => draw());

@@ -6,6 +6,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from isuit.shown import record_as_html
+
 HASH = r"^isuit-c[12]:[0-9a-f]{64}$"
 FIT = r"^isuit-f1:[0-9a-f]{64}$"
 HEAD = r"^[0-9a-f]{64}$"
@@ -19,6 +21,10 @@ class Published(BaseModel):
     def as_json(self) -> dict[str, Any]:
         """The JSON object that `--json` prints."""
         return self.model_dump(mode="json")
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return record_as_html(type(self).__name__, self.as_json())
 
 
 class Recorded(Published):

@@ -5,10 +5,11 @@ A field with a default of None is one that only some fits have, or that an older
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Literal
 
 from isuit.record.values import described
+from isuit.shown import record_as_html
 
 Interval = tuple[float, float]  # the ends of a 95 % interval
 
@@ -229,3 +230,7 @@ class Diagnostics:
     marginal_reliability: float | None = None
     item_fit: tuple[ItemBand, ...] | None = None
     assumptions: Assumptions | None = None
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return record_as_html("Diagnostics", asdict(self))

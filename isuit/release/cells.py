@@ -41,6 +41,7 @@ class Shape:
     """The outline of a cell: one polygon, or two where the antimeridian cuts it (RFC 7946, section 3.1.9)."""
 
     rings: tuple[Ring, ...]
+    around_pole: bool = False  # then it is a strip over all longitudes
 
     def geojson(self) -> dict[str, object]:
         polygons = [[[list(point) for point in ring]] for ring in self.rings]
@@ -73,7 +74,7 @@ def shape(cell: str) -> Shape | None:
     ring = [(round(longitude, 6), round(latitude, 6)) for latitude, longitude in h3.cell_to_boundary(cell)]
     for pole in (90.0, -90.0):
         if h3.latlng_to_cell(pole, 0.0, h3.get_resolution(cell)) == cell:
-            return Shape((_closed(_around_pole(ring, pole)),))
+            return Shape((_closed(_around_pole(ring, pole)),), around_pole=True)
     longitudes = [longitude for longitude, _ in ring]
     if max(longitudes) - min(longitudes) <= 180:
         return Shape((_closed(ring),))

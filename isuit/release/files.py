@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
@@ -26,6 +26,7 @@ from isuit.published import Format, ReleaseCheck, ReleaseMetadata, ReleaseRow
 from isuit.release.cells import shape
 from isuit.release.format import lines_digest
 from isuit.release.page import read_page, release_page
+from isuit.release.timeline import Published
 
 EXTENSIONS: dict[Format, str] = {
     "jsonl": "jsonl",
@@ -49,8 +50,13 @@ LARGEST = 256 << 20  # bytes; a row takes about 400
 MOST_LISTED = 20  # rows that are named one by one
 
 
-def files(path: Path, kind: Format, lines: list[str], metadata: str) -> dict[Path, bytes]:
-    """The content of every file of a release, by path: two for a CSV, one otherwise."""
+def files(
+    path: Path, kind: Format, lines: list[str], metadata: str, before: Sequence[Published] = ()
+) -> dict[Path, bytes]:
+    """The content of every file of a release, by path: two for a CSV, one otherwise.
+
+    `before` are the releases of the series that were made earlier; the page tells what changed since.
+    """
     if kind == "jsonl":
         return {path: "".join(f"{line}\n" for line in [*lines, metadata]).encode()}
     rows = [json.loads(line) for line in lines]
@@ -59,7 +65,7 @@ def files(path: Path, kind: Format, lines: list[str], metadata: str) -> dict[Pat
     if kind == "geojson":
         return {path: _geojson(rows, metadata)}
     if kind == "html":
-        return {path: release_page(rows, metadata)}
+        return {path: release_page(rows, metadata, before)}
     return {path: _geoparquet(rows, metadata)}
 
 

@@ -14,13 +14,13 @@ __all__ = ["RefusedCohort", "canonicalise", "read", "refusal"]
 
 
 def read(
-    files: list[str],
+    files: Any,
     *,
     columns: Mapping[str, str] | None = None,
     metrics: Sequence[str] | None = None,
     timezone: str | None = None,
 ) -> CohortRead:
-    """Read a cohort and say what it holds."""
+    """Read a cohort (paths, or a table) and say what it holds."""
     with read_cohort(files, columns=columns, metrics=metrics, timezone=timezone) as cohort:
         return CohortRead(**_described(cohort))
 

@@ -26,7 +26,7 @@ from isuit.service.details import detail_of
 from isuit.service.inputs import sites_of
 from isuit.service.recording import record_fit
 from isuit.service.stores import DEFAULT_WAIT, open_store
-from isuit.store.fits import get_fit
+from isuit.store.fits import StoredFit, get_fit
 from isuit.store.opening import Store, is_store
 from isuit.store.query import rows
 from isuit.store.sites import Coordinates
@@ -38,6 +38,7 @@ class Fitted(FitSummary):
     """A fit that was just recorded or confirmed: its summary, and all that `isuit show` tells of it."""
 
     detail: FitDetail
+    stored: StoredFit
 
     def summary(self) -> FitSummary:
         """What `isuit fit` prints."""
@@ -137,4 +138,5 @@ def _fitted(store: Store, fit_id: str, cohort: Cohort, recorded: bool, guesses: 
         notes=notes,
         log_head=log_head(store.connection),
         detail=detail,
+        stored=record,
     )

@@ -3,10 +3,10 @@
     store = isuit.open("isuit-store")
     fit = store.fit(frame, activity="kitesurfing", dimension="wind")
     fit.curves.to_pandas()
-    fit.draw()
+    fit.plot()
 
 The store's lock is held only while a method runs, so a notebook left open blocks nobody. Tables are Arrow, hence
-pandas (`to_pandas()`) and polars (`polars.from_arrow`).
+pandas (`to_pandas()`) and polars (`polars.DataFrame(table)`). A method does what the command of its name does.
 """
 
 from __future__ import annotations
@@ -19,59 +19,103 @@ from typing import Any
 import pyarrow as pa
 
 from isuit.domain import Exposure, FitConfig, GateReading, Split
-from isuit.published import FitRecord, FitSummary, RederiveReport, ScoreReport, Status, VerifyReport
-from isuit.service import checks, fitting, history, inputs, pictures, scoring
-from isuit.service.stores import DEFAULT_WAIT
+from isuit.published import (
+    BundleReport,
+    Created,
+    ErasurePlan,
+    ErasureReceipt,
+    ExportReport,
+    FitSummary,
+    Format,
+    PageWritten,
+    Pseudonymised,
+    RederiveReport,
+    Reinstated,
+    ReleaseRederivation,
+    RiderReport,
+    Status,
+    VerifyReport,
+)
+from isuit.service import checks, fitting, history, inputs, releases, reports, riders
+from isuit.service.bars import notebook_progress
+from isuit.service.pseudonymising import pseudonymise
+from isuit.service.release_rederivation import rederive_release
+from isuit.service.results import Fit
+from isuit.service.stores import DEFAULT_WAIT, open_store
 from isuit.service.trajectory import trajectory
+from isuit.shown import Table, record_as_html
+from isuit.store.cohorts import find_cohort
+from isuit.store.fits import StoredFit, atlas_rows, find_fit, fit_records, skill_rows
+from isuit.store.opening import Store
 from isuit.store.sites import Coordinates
 
 
-class FitResult:
-    """One recorded fit: `record`, `curves` and `skills` read from the store, `summary` when it was just made."""
+class RecordedFit(Fit):
+    """A fit of a store: what every fit can do, and what an auditor does with it."""
 
-    def __init__(self, store: StoreHandle, record: FitRecord, summary: FitSummary | None = None) -> None:
-        self._store, self.record, self.summary = store, record, summary
+    def __init__(
+        self, handle: StoreHandle, stored: StoredFit, counts: tuple[int, int, int], made: FitSummary | None = None
+    ) -> None:
+        super().__init__(
+            stored,
+            counts,
+            lambda: self._read(atlas_rows),
+            lambda: self._read(skill_rows),
+            () if made is None else made.notes,
+        )
+        self._handle = handle
+        self.recorded = None if made is None else made.recorded  # whether it was new, if it was just made
+        self.releasable = None if made is None else made.releasable
 
-    @property
-    def fit_id(self) -> str:
-        return self.record.fit_id
+    def _read(self, rows: Any) -> pa.Table:
+        with open_store(self._handle.path, wait=self._handle.wait) as store:
+            return rows(store.connection, self.fit_id)
 
-    @property
-    def curves(self) -> pa.Table:
-        """Columns site, metric, difficulty, difficulty_se, suitability; a null site is the curve all sites share."""
-        return history.curves(self._store.path, self.fit_id, self._store.wait)
+    def rederive(self, cohort: Any = None, **reading: Any) -> RederiveReport:
+        """Fit again, from the stored cohort or your own copy of it, and compare.
 
-    def score(self, metric: float, skill: str | float | None, site: str | None = None) -> ScoreReport:
-        """Suitability for a declared skill."""
-        return scoring.score(self._store.path, self.fit_id, metric, skill, site, self._store.wait)
+        >>> recorded.rederive().verdict
+        'identical'
+        """
+        with notebook_progress() as progress:
+            return checks.rederive(
+                self._handle.path, self.fit_id, cohort, wait=self._handle.wait, progress=progress, **reading
+            )
 
-    def score_table(self, conditions: Any, skill: str | float | None = None) -> pa.Table:
-        """The conditions (a table with metric and, optionally, site and skill) with their scores."""
-        return scoring.score_table(self._store.path, self.fit_id, pa.table(conditions), skill, self._store.wait)
+    def report(self, out: str | Path) -> PageWritten:
+        """Write one self-contained page.
 
-    def rederive(self, cohort: Any = None) -> RederiveReport:
-        return checks.rederive(self._store.path, self.fit_id, cohort, wait=self._store.wait)
+        >>> recorded.report("report.html").out
+        'report.html'
+        """
+        return reports.report(self._handle.path, self.fit_id, Path(out), self._handle.wait)
 
-    def draw(self, path: str | Path | None = None) -> Any:
-        """A matplotlib figure of the curves with their bands, written to `path` if one is given."""
-        if path is not None:
-            pictures.plot_fit(self.record, self.curves, Path(path))
-        return pictures.figure_of(self.record, self.curves)
+    def bundle(self, out: str | Path, with_cohort: bool = False) -> BundleReport:
+        """Write what an auditor takes away; with the cohort, personal data leave the store.
 
-    def _repr_html_(self) -> str:
-        """What a notebook shows for a fit."""
-        return pictures.as_html(self.record, self.curves)
-
-    def __repr__(self) -> str:
-        a = "no discrimination" if self.record.discrimination is None else f"a = {self.record.discrimination:.3f}"
-        return f"<{self.record.kind} fit {self.fit_id[:17]}, {self.record.activity}, {self.record.dimension}, {a}>"
+        >>> recorded.bundle("bundle").with_cohort
+        False
+        """
+        return checks.bundle(self._handle.path, self.fit_id, Path(out), with_cohort=with_cohort, wait=self._handle.wait)
 
 
 class StoreHandle:
-    """A store by its path. Nothing is open between calls."""
+    """A store by its path. Nothing is open between calls.
+
+    >>> store
+    <isuit store ...>
+    """
 
     def __init__(self, path: str | Path, wait: float = DEFAULT_WAIT) -> None:
         self.path, self.wait = Path(path), wait
+
+    def init(self, policy: Mapping[str, Any] | None = None) -> Created:
+        """Make the store with a disclosure policy of its own; `fit` makes one with the defaults.
+
+        >>> isuit.open("another").init({"k": 20}).policy["k"]
+        20
+        """
+        return history.init(self.path, policy, self.wait)
 
     def fit(
         self,
@@ -87,52 +131,192 @@ class StoreHandle:
         observed_until: date | None = None,
         columns: Mapping[str, str] | None = None,
         timezone: str | None = None,
-    ) -> FitResult:
-        """Fit a cohort (a frame with the Arrow interface, or a path) and record the result."""
-        config = FitConfig(
-            activity=inputs.checked_label(activity, "activity"),
-            dimension=inputs.checked_label(dimension, "dimension"),
-            gate=gate,
-            anchor=_anchor(anchor, activity, dimension),
-            exposure=exposure,
-            split=split,
-            observed_until=observed_until,
-        )
-        fitted = fitting.fit(
-            self.path,
-            cohort,
-            config,
-            columns=columns,
-            timezone=timezone,
-            sites=inputs.read_sites(Path(sites)) if isinstance(sites, (str, Path)) else sites,
-            wait=self.wait,
-        )
-        return FitResult(self, fitted.detail.fit, fitted.summary())
+    ) -> RecordedFit:
+        """Fit a cohort (a frame with the Arrow interface, arrays by name, or a path) and record the result.
 
-    def __getitem__(self, reference: str) -> FitResult:
-        """A fit by its id or its cohort's hash, or at least 8 digits of either."""
-        return FitResult(self, history.show(self.path, reference, self.wait).fit)
+        >>> again = store.fit(cohort, activity="kitesurfing", dimension="wind")
+        >>> again.recorded  # it was there already, and is confirmed
+        False
+        """
+        config = config_of(activity, dimension, anchor, gate, exposure, split, observed_until)
+        with notebook_progress() as progress:
+            fitted = fitting.fit(
+                self.path,
+                cohort,
+                config,
+                columns=columns,
+                timezone=timezone,
+                sites=inputs.read_sites(Path(sites)) if isinstance(sites, (str, Path)) else sites,
+                wait=self.wait,
+                progress=progress,
+            )
+        counts = (fitted.outcomes, fitted.riders, fitted.sites)
+        return RecordedFit(self, fitted.stored, counts, fitted.summary())
 
-    def fits(self) -> list[FitResult]:
-        """Every fit, oldest first."""
-        return [FitResult(self, record) for record in history.fits(self.path, self.wait)]
+    def __getitem__(self, reference: str) -> RecordedFit:
+        """A fit by its id or its cohort's hash, or at least 8 digits of either.
 
-    def atlas(self) -> pa.Table:
-        """The newest fit of every activity, dimension and site; in-house, not a release."""
-        return history.atlas(self.path, self.wait)
+        >>> store[recorded.fit_id].kind
+        'latent'
+        """
+        with open_store(self.path, wait=self.wait) as store:
+            return self._found(store, find_fit(store.connection, reference))
 
-    def trajectory(self, rider: str) -> pa.Table:
-        """A rider's skill over successive cohorts."""
-        return pa.Table.from_pylist([point.model_dump() for point in trajectory(self.path, rider, self.wait).points])
+    def fits(self) -> list[RecordedFit]:
+        """Every fit, oldest first.
+
+        >>> len(store.fits())
+        1
+        """
+        with open_store(self.path, wait=self.wait) as store:
+            return [self._found(store, record) for record in fit_records(store.connection)]
+
+    def _found(self, store: Store, record: StoredFit) -> RecordedFit:
+        cohort = find_cohort(store.connection, record.cohort_hash)
+        assert cohort is not None
+        return RecordedFit(self, record, (cohort.outcomes, cohort.riders, cohort.sites))
+
+    def atlas(self) -> Table:
+        """The newest fit of every activity, dimension and site; in-house, not a release.
+
+        >>> store.atlas().num_rows
+        101
+        """
+        return Table(history.atlas(self.path, self.wait), "atlas, in-house")
+
+    def trajectory(self, rider: str) -> Table:
+        """A rider's skill over successive cohorts.
+
+        >>> store.trajectory("rider-0001").column("usable").to_pylist()
+        [True]
+        """
+        points = trajectory(self.path, rider, self.wait).points
+        return Table(pa.Table.from_pylist([point.model_dump() for point in points]), "trajectory")
 
     def status(self) -> Status:
+        """Numbers, the policy and the head of the log.
+
+        >>> store.status().fits
+        1
+        """
         return history.status(self.path, self.wait)
 
     def verify(self, known_head: str | None = None) -> VerifyReport:
-        return checks.verify(self.path, known_head, self.wait)
+        """Hold every table against the log; a head that you wrote down proves that nothing since was rewritten.
+
+        >>> store.verify(store.status().log_head).ok
+        True
+        """
+        with notebook_progress() as progress:
+            return checks.verify(self.path, known_head, self.wait, progress)
+
+    def pseudonymise(self, files: str | Path | list[str], out: str | Path, **reading: Any) -> Pseudonymised:
+        """Write a cohort with random tokens instead of IDs; the store keeps the map.
+
+        >>> store.pseudonymise("cohort.parquet", "tokens.parquet").riders
+        24
+        """
+        listed = [str(files)] if isinstance(files, (str, Path)) else list(files)
+        return pseudonymise(self.path, listed, Path(out), wait=self.wait, **reading)
+
+    def show_rider(self, rider: str) -> RiderReport:
+        """Everything that the store holds about a person.
+
+        >>> sorted(store.show_rider("rider-0001").tables)[1]
+        'personal.outcomes'
+        """
+        return riders.show_rider(self.path, rider, self.wait)
+
+    def plan_erasure(self, *ids: str) -> ErasurePlan:
+        """What `delete_rider` would remove; nothing changes.
+
+        >>> store.plan_erasure("rider-0001").tables["personal.outcomes"].removed
+        15
+        """
+        return riders.plan_erasure(self.path, ids, self.wait)
+
+    def delete_rider(self, *ids: str, suppress: bool = True, receipt: str | Path | None = None) -> ErasureReceipt:
+        """Erase riders from every cohort, fit and byte of the store; it does not ask.
+
+        >>> store.delete_rider("rider-0007").riders
+        1
+        """
+        copy_to = None if receipt is None else Path(receipt)
+        with notebook_progress() as progress:
+            return riders.delete_riders(
+                self.path, ids, suppress=suppress, copy_to=copy_to, wait=self.wait, progress=progress
+            )
+
+    def reinstate(self, rider: str) -> Reinstated:
+        """End a rider's suppression after a new opt-in.
+
+        >>> store.reinstate("rider-0007").suppressed
+        False
+        """
+        return riders.reinstate(self.path, rider, self.wait)
+
+    def export_atlas(
+        self,
+        out: str | Path | None = None,
+        *,
+        release: date | str | None = None,
+        format: Format = "jsonl",
+        k: int | None = None,
+        lag_days: int | None = None,
+        resolution: int | None = None,
+    ) -> ExportReport:
+        """Write the public atlas under the disclosure policy, which options can only tighten.
+
+        >>> store.export_atlas("atlas.jsonl", release="2026-01-01").rows > 0
+        True
+        """
+        options = {"k": k, "lag_days": lag_days, "resolution": resolution}
+        with notebook_progress() as progress:
+            return releases.export_atlas(
+                self.path,
+                None if out is None else Path(out),
+                release=release,
+                kind=format,
+                options=options,
+                wait=self.wait,
+                progress=progress,
+            ).report
+
+    def rederive_release(self, release: str) -> ReleaseRederivation:
+        """Make the release of a date again and compare.
+
+        >>> store.rederive_release("2026-01-01").verdict
+        'identical'
+        """
+        return rederive_release(self.path, release, self.wait)
 
     def __repr__(self) -> str:
         return f"<isuit store {self.path}>"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows for a store."""
+        return record_as_html(f"isuit store {self.path}", self.status().as_json())
+
+
+def config_of(
+    activity: str,
+    dimension: str,
+    anchor: str | Path | Iterable[tuple[float, float]] | None,
+    gate: GateReading,
+    exposure: Exposure,
+    split: Split,
+    observed_until: date | None,
+) -> FitConfig:
+    """What a caller asks for, as a configuration."""
+    return FitConfig(
+        activity=inputs.checked_label(activity, "activity"),
+        dimension=inputs.checked_label(dimension, "dimension"),
+        gate=gate,
+        anchor=_anchor(anchor, activity, dimension),
+        exposure=exposure,
+        split=split,
+        observed_until=observed_until,
+    )
 
 
 def _anchor(

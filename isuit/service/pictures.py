@@ -34,12 +34,17 @@ def plot_fit(fit: FitRecord, curves: pa.Table, path: Path) -> None:
 def as_html(fit: FitRecord, curves: pa.Table) -> str:
     """The picture and its caption, as a notebook shows them."""
     import html
+
+    return f"<p>{html.escape(fit.fit_id)}</p>{_svg(figure_of(fit, curves))}"
+
+
+def _svg(figure: Any) -> str:
+    """The figure as an element of a page."""
     import io
 
     drawing = io.StringIO()
-    figure_of(fit, curves).savefig(drawing, format="svg")
-    svg = drawing.getvalue()
-    return f"<p>{html.escape(fit.fit_id)}</p>{svg[svg.index('<svg') :]}"
+    figure.savefig(drawing, format="svg")
+    return drawing.getvalue()[drawing.getvalue().index("<svg") :]
 
 
 def figure_of(fit: FitRecord, curves: pa.Table) -> Any:
@@ -47,7 +52,13 @@ def figure_of(fit: FitRecord, curves: pa.Table) -> Any:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(8, 6), layout="constrained")
+    class Picture(Figure):
+        """A figure that a notebook shows, whether pyplot is in use there or not."""
+
+        def _repr_svg_(self) -> str:
+            return _svg(self)
+
+    figure = Picture(figsize=(8, 6), layout="constrained")
     FigureCanvasAgg(figure)
     above, below = figure.subplots(2, 1, sharex=True)
     by_site = _by_site(curves)

@@ -107,7 +107,25 @@ def _append_fit(
     connection: duckdb.DuckDBPyConnection, fit_id: str, cohort_hash: str, config: FitConfig, estimate: Estimate
 ) -> None:
     commitment = _commit_skills(connection, fit_id, estimate)
-    record = StoredFit(
+    record = record_of(fit_id, cohort_hash, config, estimate, commitment)
+    insert_atlas(connection, fit_id, config.activity, config.dimension, curve_rows(estimate))
+    insert_fit(connection, record)
+    payload = {
+        "fit_id": fit_id,
+        "cohort_hash": cohort_hash,
+        "result_digest": record.result_digest,
+        "commitment": record.commitment,
+        "skills": record.skills,
+    }
+    append_event(connection, "fit-recorded", payload, rows={"ledger.fits": [fit_id], "atlas.difficulty": [fit_id]})
+
+
+def record_of(
+    fit_id: str, cohort_hash: str, config: FitConfig, estimate: Estimate, commitment: Commitment | None
+) -> StoredFit:
+    """A fit's record as it is written down; `commitment` is over its skills."""
+    digest = result_digest(estimate.kind, estimate.discrimination, estimate.discrimination_se, curve_rows(estimate))
+    return StoredFit(
         fit_id=fit_id,
         cohort_hash=cohort_hash,
         activity=config.activity,
@@ -124,23 +142,11 @@ def _append_fit(
         held_out=canonical_json(asdict(estimate.held_out)) if estimate.held_out else None,
         parameters=canonical_json(as_json(estimate.parameters)),
         diagnostics=canonical_json(as_json(estimate.diagnostics)),
-        skills=len(commitment.riders) if commitment else 0,
+        skills=len(estimate.skills.riders) if estimate.skills else 0,
         commitment=commitment.root if commitment else None,
-        result_digest="",
+        result_digest=digest,
         recorded_at=_now(),
     )
-    curves = curve_rows(estimate)
-    insert_atlas(connection, fit_id, config.activity, config.dimension, curves)
-    digest = result_digest(record.kind, record.discrimination, record.discrimination_se, curves)
-    insert_fit(connection, StoredFit(**{**asdict(record), "result_digest": digest}))
-    payload = {
-        "fit_id": fit_id,
-        "cohort_hash": cohort_hash,
-        "result_digest": digest,
-        "commitment": record.commitment,
-        "skills": record.skills,
-    }
-    append_event(connection, "fit-recorded", payload, rows={"ledger.fits": [fit_id], "atlas.difficulty": [fit_id]})
 
 
 def _commit_skills(connection: duckdb.DuckDBPyConnection, fit_id: str, estimate: Estimate) -> Commitment | None:

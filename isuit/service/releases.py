@@ -29,6 +29,7 @@ from isuit.release.files import EXTENSIONS, check_file, files
 from isuit.release.format import described, lines_digest
 from isuit.release.making import Draft, Progress, Series, Source, make_release
 from isuit.release.policy import Policy, policy_of
+from isuit.release.timeline import Published
 from isuit.service.recording import canonical_json
 from isuit.service.stores import DEFAULT_WAIT, open_store
 from isuit.store.opening import Store
@@ -64,7 +65,7 @@ def export_atlas(
         known = published_on(day, releases)
         if known is not None:
             lines = release_lines(store.connection, known.release_id)
-            _write(files(path, kind, lines, known.metadata), lambda: None)
+            _write(files(path, kind, lines, known.metadata, _before(store, releases, day, kind)), lambda: None)
             notes = ["this release was made before; its rows are written again as they were published"]
             return Exported(_report(store, known, path, kind, None, notes), notes)
         _refuse_date(day, releases, policy)
@@ -79,7 +80,7 @@ def export_atlas(
                 insert_release(connection, record, lines, draft.records, draft.members)
                 _log(connection, record, store.key)
 
-        _write(files(path, kind, lines, record.metadata), record_it)
+        _write(files(path, kind, lines, record.metadata, _before(store, releases, day, kind)), record_it)
         return Exported(_report(store, record, path, kind, draft, []), explanation)
 
 
@@ -120,6 +121,14 @@ def other_than(series: Policy, options: Mapping[str, Any]) -> list[str]:
 def published_on(day: date, releases: list[ReleaseRecord]) -> ReleaseRecord | None:
     """The release of a date, which is never made twice."""
     return next((record for record in releases if record.release_date == day), None)
+
+
+def _before(store: Store, releases: list[ReleaseRecord], day: date, kind: Format) -> list[Published]:
+    """The releases before a date, as they were published; only a page tells of them."""
+    if kind != "html":
+        return []
+    earlier = [record for record in releases if record.release_date < day]
+    return [Published.of(release_lines(store.connection, each.release_id), each.metadata) for each in earlier]
 
 
 def _policy_of(record: ReleaseRecord) -> Policy:

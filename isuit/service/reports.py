@@ -1,124 +1,128 @@
-"""`isuit report FIT`: one page to look at, with everything that is known about a fit and nothing about a person."""
+"""`isuit report FIT`: one page to look at, with everything that is known about a fit and nothing about a person.
+
+The curves are packed (`isuit.pages.packing`), half of their points and four digits of each: a page of 5,000 sites has
+some megabytes. What the record says besides is put into words by `isuit.service.report_sections`.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from isuit.pages import page, write_page
-from isuit.published import FitDetail, PageWritten
-from isuit.record import Diagnostics
-from isuit.service.history import show
-from isuit.service.stores import DEFAULT_WAIT
+import numpy as np
 
-HOW = (
-    "The fit follows from the cohort and the configuration that its id names. With the store, the first command refits "
-    "it; with a copy of the cohort, the others do so without trusting the store."
-)
+from isuit import look
+from isuit.pages import page, write_page
+from isuit.pages.packing import packed
+from isuit.published import FitDetail, PageWritten, reading
+from isuit.record import Parameters
+from isuit.record.parameters import LatentParameters
+from isuit.service.details import detail_of
+from isuit.service.outings import outings
+from isuit.service.report_sections import sections
+from isuit.service.stores import DEFAULT_WAIT, open_store
+from isuit.store.fits import find_fit
+from isuit.store.sites import Coordinates, known_sites
+
+EVERY = 2  # of the recorded points of a curve; both ends are kept, because there are 101
+COARSEST = 0.0005  # skill sd: to what difficulties are rounded, unless some are so large that they need more
 
 
 def report(store_path: Path, reference: str, out: Path, wait: float = DEFAULT_WAIT) -> PageWritten:
     """Write the page of a fit."""
-    shown = show(store_path, reference, wait)
+    with open_store(store_path, wait=wait) as store:
+        record = find_fit(store.connection, reference)
+        shown = detail_of(store.connection, record)
+        parameters = reading.parameters(record.parameters)
+        metrics = [point.metric for point in shown.curves]
+        where = outings(
+            store.connection, record.cohort_hash, record.fit_id, _order(shown), (min(metrics), max(metrics))
+        )
+        data = page_data(shown, parameters, where, known_sites(store.connection))
     title = f"{shown.fit.activity}: {shown.fit.dimension}, {shown.fit.fit_id[:17]}"
-    write_page(out, page(title, "fit", page_data(shown)))
+    write_page(out, page(title, "fit", data))
     return PageWritten(fit_id=shown.fit.fit_id, cohort_hash=shown.fit.cohort_hash, out=str(out))
 
 
-def page_data(shown: FitDetail) -> dict[str, Any]:
+def page_data(
+    shown: FitDetail, parameters: Parameters, where: dict[str, Any] | None, sites: Mapping[str, Coordinates]
+) -> dict[str, Any]:
     """What the page draws: aggregates of a fit's record, by name, so that nothing else can slip in."""
     fit, cohort = shown.fit, shown.cohort
+    places = "" if cohort.sites < 2 else f" at {cohort.sites:,} sites"
+    kind = (
+        "skill and difficulty are told apart"
+        if fit.kind == "latent"
+        else "a single curve: skill and difficulty are not told apart"
+    )
+    quantity, unit = look.quantity(fit.dimension)
     return {
-        "activity": fit.activity,
-        "dimension": fit.dimension,
+        "title": f"{fit.activity}: {look.axis(fit.dimension)}",
+        "axis": look.axis(fit.dimension),
+        "quantity": quantity,
+        "unit": unit,
+        "file": f"{fit.fit_id.replace(':', '-')[:17]}",
+        "latent": fit.kind == "latent",
         "discrimination": fit.discrimination,
-        "summary": f"{cohort.outcomes:,} outcomes of {cohort.riders:,} riders; a {fit.kind} fit.",
-        "curves": _curves(shown),
-        "facts": _facts(shown),
-        "gate": _gate(shown),
-        "calibration": _calibration(shown.diagnostics),
-        "how": HOW,
-        "commands": [
-            f"isuit rederive {fit.fit_id}",
-            f"isuit rederive {fit.fit_id} --cohort FILE",
-            f"isuit hash FILE    # must print {fit.cohort_hash}",
-        ],
+        "discrimination_se": fit.discrimination_se,
+        "summary": f"{cohort.outcomes:,} outcomes of {cohort.riders:,} riders{places}; {kind}.",
+        "curves": _curves(shown, parameters, sites),
+        "outings": where,
+        "sections": sections(shown),
     }
 
 
-def _curves(shown: FitDetail) -> list[dict[str, Any]]:
-    curves = []
-    for site, group in groupby(shown.curves, key=lambda point: point.site):
-        points = list(group)
-        known = all(point.difficulty is not None and point.difficulty_se is not None for point in points)
-        curves.append(
-            {
-                "site": site,
-                "metric": [point.metric for point in points],
-                "difficulty": [point.difficulty for point in points] if known else None,
-                "se": [point.difficulty_se for point in points] if known else None,
-                "suitability": [point.suitability for point in points],
-            }
-        )
-    # The shared curve first, then the sites by name.
-    return sorted(curves, key=lambda curve: (curve["site"] is not None, curve["site"] or ""))
+def _order(shown: FitDetail) -> list[str | None]:
+    """The places of the page: the shared curve first, then the sites by name, as the store has them."""
+    return [site for site, _ in groupby(shown.curves, key=lambda point: point.site)]
 
 
-def _facts(shown: FitDetail) -> list[tuple[str, str | list[str] | None]]:
-    fit, cohort = shown.fit, shown.cohort
-    a = None if fit.discrimination is None else f"{fit.discrimination:.3f}"
-    if a is not None and fit.discrimination_interval is not None:
-        low, high = fit.discrimination_interval
-        a += f" (95 %: {low:.3f} to {high:.3f})"
-    span = None
-    if cohort.observed_from is not None and cohort.observed_until is not None:
-        span = f"{cohort.observed_from:%Y-%m-%d} to {cohort.observed_until:%Y-%m-%d}"
-    return [
-        ("Fit", fit.fit_id),
-        ("Cohort", fit.cohort_hash),
-        ("Outcomes", f"{cohort.outcomes:,} of {cohort.riders:,} riders, {cohort.sites:,} sites"),
-        ("Observed", span),
-        ("Kind", fit.kind),
-        ("Discrimination", a),
-        ("Log-likelihood", f"{fit.log_likelihood:.2f}"),
-        ("Result digest", fit.result_digest),
-        ("Recorded", f"{fit.recorded_at:%Y-%m-%d %H:%M} UTC"),
-        ("Made with", f"isuit {fit.tool_version}, estimator {fit.estimator_version}"),
-        ("Public release", "can enter one" if shown.releasable.ok else ["cannot enter one", *shown.releasable.missing]),
-    ]
+def _curves(shown: FitDetail, parameters: Parameters, sites: Mapping[str, Coordinates]) -> dict[str, Any]:
+    """Every curve at the same metrics; of a single curve the log odds of failing, which then has the same formulas."""
+    ids = _order(shown)
+    points = len(shown.curves) // len(ids)
+    column = {
+        name: np.array([getattr(point, name) for point in shown.curves], float).reshape(len(ids), points)
+        for name in ("metric", "difficulty", "difficulty_se", "suitability")
+    }
+    kept = slice(None, None, EVERY if points % 2 else None)
+    metric = column["metric"][0, kept]
+    if isinstance(parameters, LatentParameters):
+        difficulty, se = column["difficulty"][:, kept], column["difficulty_se"][:, kept]
+    else:
+        suitability = np.clip(column["suitability"][:, kept], 1e-9, 1 - 1e-9)
+        difficulty, se = (np.log1p(-suitability) - np.log(suitability), _along(parameters, ids, metric, "se"))
+    known = np.isfinite(difficulty).all(axis=1) & np.isfinite(se).all(axis=1)
+    difficulty, se = np.nan_to_num(difficulty), np.nan_to_num(se)
+    unit = max(COARSEST, float(np.abs(difficulty).max()) / 32000, float(se.max()) / 65000)
+    found: dict[str, Any] = {
+        "ids": ids,
+        "x": [float(value) for value in metric],
+        "unit": unit,
+        "difficulty": packed(np.round(difficulty / unit).ravel(), "i2"),
+        "se": packed(np.round(se / unit).ravel(), "u2"),
+        "state": packed(np.where(known, 0, 2), "u1"),
+        "population": [round(float(value), 5) for value in column["suitability"][0, kept]],
+    }
+    if isinstance(parameters, LatentParameters):
+        covariance = np.nan_to_num(_along(parameters, ids, metric, "with_discrimination"))
+        covariance_unit = max(float(np.abs(covariance).max()) / 32000, 1e-12)
+        found["covariance_unit"] = covariance_unit
+        found["covariance"] = packed(np.round(covariance / covariance_unit).ravel(), "i2")
+    if any(site in sites for site in ids if site is not None):
+        nowhere = (np.nan, np.nan)
+        where = np.array([sites.get(site, nowhere) if site is not None else nowhere for site in ids])
+        found["latitude"], found["longitude"] = (packed(where[:, 0], "f4"), packed(where[:, 1], "f4"))
+    return found
 
 
-def _gate(shown: FitDetail) -> list[tuple[str, str | list[str] | None]]:
-    gate, promotion, held = shown.fit.identification, shown.fit.promotion, shown.fit.held_out
-    exposure = shown.diagnostics.exposure
-    return [
-        ("Identification", [f"{_passed(gate.ok)} ({gate.reading})", *gate.shortfalls]),
-        (
-            "Core",
-            f"{gate.core_share:.1%} of outcomes, {gate.core_riders:,} of {gate.riders:,} riders, {gate.bins} bins",
-        ),
-        ("Promotion", None if promotion is None else [_passed(promotion.ok), *promotion.shortfalls]),
-        (
-            "Test of no skill",
-            None if promotion is None or promotion.p_value is None else f"p = {promotion.p_value:.2g}",
-        ),
-        (
-            "Held-out Brier skill",
-            None if held is None else f"{held.brier_skill:+.3f} (standard error {held.brier_skill_se:.3f}) over the "
-            f"single curve, on {held.outcomes:,} outcomes, split by {held.split}",
-        ),
-        ("Exposure", None if exposure is None else exposure.sentence),
-    ]  # fmt: skip
-
-
-def _passed(ok: bool) -> str:
-    return "passed" if ok else "failed"
-
-
-def _calibration(diagnostics: Diagnostics) -> dict[str, list[float]] | None:
-    """Predicted against observed shares of held-out outcomes, where the fit's record has them."""
-    groups = diagnostics.calibration
-    if not groups:
-        return None
-    return {name: [getattr(group, name) for group in groups] for name in ("predicted", "observed", "outcomes")}
+def _along(parameters: Parameters, ids: list[str | None], metric: Any, name: str) -> Any:
+    """What the recorded bands have, which stand at fewer metrics than the curves; a site without a band has none."""
+    rows = []
+    for site in ids:
+        band = parameters.bands.get(site or "") or parameters.bands.get("")
+        values = [np.nan] if band is None or (site and site not in parameters.bands) else getattr(band, name) or [0.0]
+        rows.append(np.interp(metric, np.linspace(*parameters.metric_range, len(values)), values))
+    return np.array(rows)

@@ -16,6 +16,7 @@ from isuit.domain import NO_SITE, SKILL_LEVELS, FloatArray, IntArray
 from isuit.errors import InputError
 from isuit.published import ScoredConditions, ScoreReport, reading
 from isuit.record import Parameters
+from isuit.record.parameters import LatentParameters
 from isuit.service.stores import DEFAULT_WAIT, open_store
 from isuit.store.fits import StoredFit, atlas_rows, find_fit
 from isuit.tables import read_table, require_format, write_table
@@ -75,11 +76,16 @@ class Scorer:
         with open_store(store_path, wait=wait) as store:
             record = find_fit(store.connection, reference)
             atlas = atlas_rows(store.connection, record.fit_id)
+        return cls.from_record(record, atlas)
+
+    @classmethod
+    def from_record(cls, record: StoredFit, curves: pa.Table) -> Scorer:
+        """From a fit's record and its curves, which need not be in a store."""
         parameters = reading.parameters(record.parameters)
         return cls(
             record,
             parameters,
-            pc.unique(atlas.column("site").cast(pa.string())).drop_null(),
+            pc.unique(curves.column("site").cast(pa.string())).drop_null(),
             parameters.metric_range,
             record.json("configuration")["anchor"] is not None,
         )
@@ -132,6 +138,20 @@ class Scorer:
             self.parameters, conditions.metric, self._codes(conditions.site), np.nan_to_num(conditions.skill)
         )
 
+    def difficulty(self, metric: FloatArray, site: str | None) -> tuple[FloatArray, FloatArray]:
+        """Difficulty and its standard error at these metrics, NaN where nobody was observed."""
+        from isuit import estimator
+
+        if not isinstance(self.parameters, LatentParameters):
+            raise InputError("this fit is a single curve: it has a suitability and no difficulty; score it instead")
+        where = Conditions(metric, pa.array([site] * metric.size, pa.string()), np.zeros(metric.size))
+        for refusal in self.refusals(where):
+            if refusal.rows.any() and not (refusal.rows <= self.outside(metric)).all():
+                raise InputError(refusal.reason)
+        found = estimator.difficulty_rows(self.parameters, metric, self._codes(where.site))
+        unknown = self.outside(metric) & (not self.anchored)
+        return np.where(unknown, np.nan, found.difficulty), np.where(unknown, np.nan, found.se)
+
     def _codes(self, site: pa.Array) -> IntArray:
         """The place of each site among the parameters' sites; NO_SITE without a site, or where sites have no curves."""
         found = pc.index_in(site, value_set=pa.array(self.parameters.sites, pa.string()))
@@ -152,7 +172,12 @@ def score(
 ) -> ScoreReport:
     """Suitability at one condition, with its 95 % band."""
     level = None if skill is None else skill_value(skill)
-    scorer = Scorer.of(store_path, reference, wait)
+    return score_with(Scorer.of(store_path, reference, wait), metric, level, site)
+
+
+def score_with(scorer: Scorer, metric: float, skill: str | float | None, site: str | None = None) -> ScoreReport:
+    """The same of a fit that is at hand."""
+    level = None if skill is None else skill_value(skill)
     one = Conditions(
         np.array([metric], np.float64),
         pa.array([site], pa.string()),
@@ -193,10 +218,16 @@ def score_table(
 
     A row that cannot be scored has empty scores and a reason, the others an empty reason; `strict` refuses such a row.
     """
+    return score_conditions(Scorer.of(store_path, reference, wait), conditions, skill, strict)
+
+
+def score_conditions(
+    scorer: Scorer, conditions: pa.Table, skill: str | float | None = None, strict: bool = False
+) -> pa.Table:
+    """The same by a fit that is at hand."""
     if "metric" not in conditions.column_names:
         raise InputError("the conditions need a column metric; site and skill are optional")
     read = Conditions(_metrics(conditions), _sites(conditions), _skills(conditions, skill))
-    scorer = Scorer.of(store_path, reference, wait)
     if not scorer.single and skill is None and "skill" not in conditions.column_names:
         raise InputError("declare a skill with --skill, or one for each row in a column skill of the conditions")
     reasons = scorer.reasons(read)

@@ -9,7 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 ISUIT = Path(sys.executable).with_name("isuit")
-HEAVY = ("numpy", "scipy", "duckdb", "pyarrow", "pydantic", "matplotlib", "plotly", "h3", "yaml")
+HEAVY = ("numpy", "scipy", "duckdb", "pyarrow", "pydantic", "matplotlib", "h3", "yaml")
 
 
 def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:

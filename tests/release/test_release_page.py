@@ -6,9 +6,11 @@ import json
 from datetime import date
 from pathlib import Path
 
+import h3
 import pytest
 
 from isuit.pages import data_of
+from isuit.pages.packing import rows_of, unpacked
 from isuit.published import ReleaseMetadata, ReleaseRow
 from isuit.release.files import check_file, files
 from isuit.release.format import lines_digest
@@ -44,10 +46,16 @@ def test_a_page_holds_the_release_and_nothing_else(tmp_path: Path, cell: str) ->
     assert content == files(path, "html", lines, about)
     path.write_bytes(content[path])
     data = data_of(path.read_text())
-    assert data.keys() == {"rows", "metadata", "shapes"}
-    assert data["rows"] == [json.loads(line) for line in lines]
+    assert data.keys() == {"rows", "metadata", "shapes", "topics", "series"}
+    assert rows_of(data["rows"]) == [json.loads(line) for line in lines]
     assert data["metadata"] == json.loads(about)
-    assert list(data["shapes"]) == ([] if cell == "global" else [cell])
+    assert data["shapes"]["cells"] == [cell]
+    corners = unpacked(data["shapes"]["offsets"]) * data["shapes"]["unit"]
+    assert corners.size == (0 if cell == "global" else 12)
+    for (north, east), (x, y) in zip(
+        h3.cell_to_boundary(cell) if corners.size else [], corners.reshape(-1, 2), strict=True
+    ):
+        assert (37.873651 + y, 12.443447 + x) == pytest.approx((north, east), abs=2e-6)
     check = check_file(path)
     assert check.ok
     assert check.digest == json.loads(about)["digest"]
@@ -56,12 +64,17 @@ def test_a_page_holds_the_release_and_nothing_else(tmp_path: Path, cell: str) ->
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ('"difficulty": 0.25', '"difficulty": 0.5'),
-        ('"metric": 6.0', '"metric": 7.0'),
-        ('"rows": 3', '"rows": 4'),
+        (
+            '"difficulty":{"codes":{"type":"u1","values":"AAAA"},"distinct":[0.25]',
+            '"difficulty":{"codes":{"type":"u1","values":"AAAA"},"distinct":[0.5]',
+        ),
+        ('"distinct":[6.0,', '"distinct":[7.0,'),
+        ('"rows":3', '"rows":4'),
+        ('"number":3', '"number":2'),
         (CELL, "8739601aeffffff"),
         ('id="data"', 'id="date"'),
-        ("[12.4", "[12.5"),
+        ('"unit":1e-06', '"unit":2e-06'),
+        ('"unit":"kn"', '"unit":"m/s"'),
     ],
 )
 def test_a_changed_page_is_noticed(tmp_path: Path, old: str, new: str) -> None:
@@ -76,5 +89,5 @@ def test_a_changed_page_is_noticed(tmp_path: Path, old: str, new: str) -> None:
 def test_a_page_cut_short_is_noticed(tmp_path: Path) -> None:
     path = tmp_path / "atlas.html"
     text = files(path, "html", *released())[path].decode()
-    path.write_text(text[: text.rindex('"shapes"')])
+    path.write_text(text[: text.rindex('"topics"')])
     assert not check_file(path).ok

@@ -1,0 +1,46 @@
+"""`isuit.fit`: a fit without a store. Nothing is recorded, nobody's opt-out is known, nothing is left behind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from isuit.audit.results import fit_id as name_of_fit
+from isuit.domain import FitConfig
+from isuit.ingest import read_cohort
+from isuit.service.fitting import Progress, _silent
+from isuit.service.recording import record_of
+from isuit.service.results import Fit
+from isuit.store.fits import curve_rows, skill_table
+
+
+def fit_in_memory(
+    source: Any,
+    config: FitConfig,
+    *,
+    columns: Mapping[str, str] | None = None,
+    timezone: str | None = None,
+    progress: Progress = _silent,
+) -> Fit:
+    """The same estimate that a store would record of this cohort, under the same name."""
+    from isuit import estimator
+
+    with read_cohort(source, columns=columns, timezone=timezone, progress=progress) as cohort:
+        estimate = estimator.fit(cohort.observations(), config, progress)
+        name = name_of_fit(cohort.cohort_hash, config.as_json(), estimator.ESTIMATOR_VERSION)
+        record = record_of(name, cohort.cohort_hash, config, estimate, None)
+        report = cohort.report
+    curves = curve_rows(estimate)
+    skills = skill_table(estimate.skills) if estimate.skills is not None else skill_table_of_nobody()
+    counts = (report.outcomes, report.riders, report.sites)
+    return Fit(record, counts, lambda: curves, lambda: skills)
+
+
+def skill_table_of_nobody() -> Any:
+    """Of a single curve: the same columns and no rows."""
+    import numpy as np
+
+    from isuit.domain import Skills
+
+    none = np.zeros(0)
+    return skill_table(Skills((), none, none, none.astype(np.int64), none.astype(np.int64), none.astype(bool)))

@@ -1,0 +1,395 @@
+"""Everything that a fit's record knows: a sentence that a manager understands, and a fold-out for the statistician.
+
+A section is what `pages/fit.js` draws: id, title, verdict (good, bad, or None where there is nothing to judge),
+sentence, and then a chart, a note, facts, a table, as far as there are any. What a record does not have makes no
+section; a new field of the record gets a function of its own in `_SECTIONS`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from isuit.domain import Z95
+from isuit.look import axis, number, p_value, quantity, share, signed
+from isuit.published import FitDetail
+from isuit.record.diagnostics import Intervals, Scores, ScoreTest
+
+Section = dict[str, Any]
+HOW = (
+    "The fit follows from the cohort and the configuration that its id names. With the store, the first command refits "
+    "it; with a copy of the cohort, the others do so without trusting the store."
+)
+
+
+def sections(shown: FitDetail) -> list[Section]:
+    """The sections in the order in which one would ask."""
+    return [found for make in _SECTIONS if (found := make(shown)) is not None]
+
+
+def _section(name: str, title: str, sentence: str, ok: bool | None = None, **parts: Any) -> Section:
+    verdict = None if ok is None else "good" if ok else "bad"
+    return {"id": name, "title": title, "sentence": sentence, "verdict": verdict} | parts
+
+
+def _gate(shown: FitDetail) -> Section:
+    gate, promotion = shown.fit.identification, shown.fit.promotion
+    ok = gate.ok and promotion is not None and promotion.ok
+    if ok:
+        sentence = (
+            "Riders met enough different conditions, and conditions enough riders, to tell skill from difficulty."
+        )
+    elif not gate.ok:
+        sentence = (
+            "Too few riders met too few conditions to tell skill from difficulty; the curve is of everyone together."
+        )
+    else:
+        sentence = "Skill does not predict better than one curve for everyone; the curve is of everyone together."
+    p = None if promotion is None else promotion.p_value
+    tested = None if p is None else p_value(p)
+    return _section(
+        "gates",
+        "Can skill and difficulty be told apart?",
+        sentence,
+        ok,
+        facts=[
+            ("Identification", [f"{_passed(gate.ok)} ({gate.reading})", *gate.shortfalls]),
+            (
+                "Core",
+                f"{share(gate.core_share, 1)} of outcomes, {gate.core_riders:,} of {gate.riders:,} riders, "
+                f"{gate.bins} bins",
+            ),
+            ("Promotion", None if promotion is None else [_passed(promotion.ok), *promotion.shortfalls]),
+            ("Test of no skill", tested),
+        ],
+    )  # fmt: skip
+
+
+def _passed(ok: bool) -> str:
+    return "passed" if ok else "failed"
+
+
+def _scores(shown: FitDetail) -> Section | None:
+    found = shown.diagnostics.scores
+    if found is None:
+        held = shown.fit.held_out
+        if held is None:
+            return None
+        return _section(
+            "scores", "Does it predict what it has not seen?", _better(held.brier_skill, held.brier_skill_se * Z95),
+            held.brier_skill > 0,
+            facts=[("Held-out Brier skill", f"{signed(held.brier_skill, 3)} on {held.outcomes:,} outcomes")],
+        )  # fmt: skip
+    named = {"known riders": found.held_out, "new riders": found.new_riders, "new sites": found.new_sites}
+    rows = [_score_row(name, scores) for name, scores in named.items() if scores is not None]
+    first = next((scores for scores in named.values() if scores is not None), None)
+    if first is None:
+        return None
+    interval = _interval_of(first)
+    half = (interval[1] - interval[0]) / 2 if interval else 0.0
+    columns = ["kept back", "outcomes", "Brier", "single curve", "Brier skill", "95 % interval", "log score gain"]
+    return _section(
+        "scores",
+        "Does it predict what it has not seen?",
+        _better(first.brier_skill, half),
+        first.brier_skill > 0,
+        note="Brier skill is the share of the single curve's squared error that knowing skill removes; the intervals "
+        "are by a bootstrap over whole riders. Smaller Brier and log scores are better.",
+        table={"caption": "Outcomes kept back", "columns": columns, "rows": rows},
+        facts=[(f"No score for {name.replace('_', ' ')}", why) for name, why in found.left_out.items()],
+    )
+
+
+def _better(skill: float, half: float) -> str:
+    if skill - half > 0:
+        return (
+            f"On outcomes kept back, knowing who goes out removes {share(skill, 1)} of the error of one curve for all."
+        )
+    if skill + half < 0:
+        return "On outcomes kept back it predicts worse than one curve for all."
+    return "On outcomes kept back it predicts about as well as one curve for all."
+
+
+def _interval_of(scores: Scores) -> tuple[float, float] | None:
+    found: Intervals | None = scores.intervals.rider
+    return None if found is None else found.brier_skill
+
+
+def _score_row(name: str, scores: Scores) -> list[str]:
+    interval = _interval_of(scores)
+    between = "" if interval is None else f"{signed(interval[0], 3)} to {signed(interval[1], 3)}"
+    return [
+        name, f"{scores.outcomes:,}", f"{scores.brier:.4f}", f"{scores.brier_single_curve:.4f}",
+        signed(scores.brier_skill, 3), between, signed(scores.log_score_gain, 4),
+    ]  # fmt: skip
+
+
+def wilson(successes: float, outcomes: float) -> tuple[float, float]:
+    """The 95 % interval of a share (Wilson 1927), which stays between 0 and 1 and needs no large counts."""
+    observed, z2 = successes / outcomes, Z95 * Z95
+    middle = (observed + z2 / (2 * outcomes)) / (1 + z2 / outcomes)
+    half = Z95 * math.sqrt(observed * (1 - observed) / outcomes + z2 / (4 * outcomes**2)) / (1 + z2 / outcomes)
+    return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def _calibration(shown: FitDetail) -> Section | None:
+    groups = shown.diagnostics.calibration
+    if not groups:
+        return None
+    intervals = [wilson(group.observed * group.outcomes, group.outcomes) for group in groups]
+    inside = sum(low <= group.predicted <= high for group, (low, high) in zip(groups, intervals, strict=True))
+    rows = [
+        [share(group.predicted, 1), share(group.observed, 1), f"{share(low, 1)} to {share(high, 1)}",
+         f"{group.outcomes:,}"]
+        for group, (low, high) in zip(groups, intervals, strict=True)
+    ]  # fmt: skip
+    points = {
+        "name": "observed", "x": [group.predicted for group in groups], "y": [group.observed for group in groups],
+        "lower": [low for low, _ in intervals], "upper": [high for _, high in intervals],
+        "marks": True, "errors": True, "points": True,
+    }  # fmt: skip
+    even = {"name": "", "x": [0, 1], "y": [0, 1], "dash": "2 4", "thin": True, "colour": "soft"}
+    return _section(
+        "calibration",
+        "When it says 70 %, does it happen seven times in ten?",
+        f"In {inside} of {len(groups)} groups of outcomes kept back, the forecast lies within what chance allows.",
+        inside >= len(groups) - max(1, len(groups) // 5),
+        chart={"x": "predicted", "y": "observed", "domain": [0, 1], "range": [0, 1], "percent": True, "percent_x": True,
+               "square": True, "series": [points, even], "hint": "On the dotted line: predicted as it came."},
+        note="Held-out outcomes in groups of similar forecasts. The intervals take outcomes as independent (Wilson); "
+        "those of one rider are not quite, so a group may lie a little outside by chance.",
+        table={"caption": "Calibration", "columns": ["predicted", "observed", "95 % interval", "outcomes"],
+               "rows": rows},
+    )  # fmt: skip
+
+
+def _items(shown: FitDetail) -> Section | None:
+    bands = shown.diagnostics.item_fit
+    if not bands:
+        return None
+    intervals = [wilson(band.observed, band.outcomes) for band in bands]
+    shares = [(band.observed / band.outcomes, band.expected / band.outcomes) for band in bands]
+    worst = max(abs(observed - expected) for observed, expected in shares)
+    middle = [(band.lower + band.upper) / 2 for band in bands]
+    wide = [band for band in bands if band.upper > band.lower]
+    most = max((band.outcomes / (band.upper - band.lower) for band in wide), default=1.0)
+    observed = {
+        "name": "observed", "x": middle, "y": [observed for observed, _ in shares], "marks": True, "errors": True,
+        "points": True, "lower": [low for low, _ in intervals], "upper": [high for _, high in intervals],
+    }  # fmt: skip
+    expected = {"name": "expected", "x": middle, "y": [expected for _, expected in shares], "colour": "soft"}
+    density = [{"from": b.lower, "to": b.upper, "height": b.outcomes / (b.upper - b.lower) / most} for b in wide]
+    rows = [
+        [f"{number(b.lower)} to {number(b.upper)}", f"{b.outcomes:,.0f}", share(o, 1), share(e, 1)]
+        for b, (o, e) in zip(bands, shares, strict=True)
+    ]
+    ends = [bands[0].lower, bands[-1].upper]
+    return _section(
+        "items",
+        "Does the curve follow the data, and where are they?",
+        f"Along the metric, observed and expected success differ by at most {100 * worst:.1f} percentage points.",
+        worst < 0.05,
+        chart={"x": axis(shown.fit.dimension), "y": "success", "percent": True, "domain": _ends(ends), "range": [0, 1],
+               "series": [observed, expected], "density": density,
+               "hint": "Grey columns: how many outcomes there are."} if len(bands) > 1 else None,
+        note="Successes in bands of the metric beside what the fit expects of the riders who were out.",
+        table={"caption": "By band of the metric", "columns": ["metric", "outcomes", "observed", "expected"],
+               "rows": rows},
+    )  # fmt: skip
+
+
+def _ends(ends: Sequence[float]) -> list[float]:
+    low, high = ends
+    return [low, high] if high > low else [low - 0.5, high + 0.5]
+
+
+def _minimum(shown: FitDetail) -> Section | None:
+    least = shown.diagnostics.minimum
+    if least is None:
+        return None
+    name, unit = quantity(shown.fit.dimension)
+    title = "Where is it easiest?"
+    if least.location is None or least.lower is None or least.upper is None:
+        return _section(
+            "minimum",
+            title,
+            "No condition is certainly the easiest: the curve is monotone or flat as far as the data show.",
+        )
+    return _section(
+        "minimum",
+        title,
+        f"At {name} {number(least.location, 3)}{unit and ' ' + unit}; with 95 % certainty between "
+        f"{number(least.lower, 3)} and {number(least.upper, 3)}.",
+        facts=[("Which curve", "the one that all sites share" if shown.cohort.sites > 1 else "the fit's")],
+    )
+
+
+def _skill(shown: FitDetail) -> Section | None:
+    """How well skills are known. The distribution of skill, where a record has one, is drawn here too."""
+    reliability, fit = shown.diagnostics.marginal_reliability, shown.fit
+    if reliability is None or fit.discrimination is None:
+        return None
+    a = number(fit.discrimination, 3)
+    if fit.discrimination_interval is not None:
+        low, high = fit.discrimination_interval
+        a += f" (95 %: {number(low, 3)} to {number(high, 3)})"
+    grid = [-3 + 0.1 * i for i in range(61)]
+    curve = [math.exp(-(x**2) / 2) / math.sqrt(2 * math.pi) for x in grid]
+    return _section(
+        "riders",
+        "How much does skill matter, and how well is it known?",
+        f"One sd of skill multiplies the odds of success by {number(math.exp(fit.discrimination), 2)}; outcomes tell "
+        f"{share(reliability)} of how riders differ.",
+        chart={"x": "skill (sd)", "y": "share of riders", "domain": [-3, 3], "range": [0, 0.42],
+               "series": [{"name": "riders", "x": grid, "y": curve, "lower": [0.0] * len(grid), "upper": curve}],
+               "hint": "Skill over the riders: mean 0 and variance 1 by definition."},
+        facts=[("Discrimination", a), ("Marginal reliability", f"{reliability:.3f}"),
+               ("Riders with a skill", f"{fit.skills:,}")],
+    )  # fmt: skip
+
+
+def _exposure(shown: FitDetail) -> Section | None:
+    exposure, marginal = shown.diagnostics.exposure, shown.diagnostics.marginal
+    if exposure is None and marginal is None:
+        return None
+    facts: list[tuple[str, str | list[str] | None]] = []
+    sentence = "Riders of all skills meet about the same conditions."
+    ok = True
+    if exposure is not None:
+        r = exposure.correlation_of_mean_metric_with_skill
+        facts.append(("Mean metric and skill", "not defined" if r is None else f"correlation {signed(r)}"))
+        if exposure.sentence:
+            sentence, ok = exposure.sentence, False
+        past = exposure.past_outcomes
+        if past is not None:
+            told = (
+                "no times" if past.correlation is None else f"{signed(past.correlation, 3)} over {past.pairs:,} pairs"
+            )
+            facts += [("After a surprise", told), ("What that can tell", past.limit), ("", past.sentence)]
+    if marginal is not None:
+        where = "" if marginal.at_metric is None else f" at {number(marginal.at_metric)}"
+        facts.append(
+            (
+                "Those who go out, beside the population",
+                f"at most {share(marginal.largest_difference, 1)} apart{where}; "
+                + ("they agree" if marginal.matches else "they differ"),
+            )
+        )
+    return _section("exposure", "Who goes out when?", sentence, ok, facts=facts)
+
+
+_FAILING = {
+    "discrimination_by_metric": (
+        "Skill matters as much in every condition",
+        "the chance for beginners and experts would be off at the ends of the metric, in opposite directions",
+    ),
+    "difficulty_by_clientele": (
+        "A condition is as hard for every clientele",
+        "sites with different clienteles could not be compared to the last digit",
+    ),
+    "normality_of_skill": (
+        "Skill is normal among riders",
+        "the chance for very low and very high skills would be off, and difficulty a little",
+    ),
+}
+
+
+def _assumptions(shown: FitDetail) -> Section | None:
+    found = shown.diagnostics.assumptions
+    if found is None:
+        return None
+    tests: dict[str, ScoreTest] = {
+        name: test for name in _FAILING if isinstance(test := getattr(found, name, None), ScoreTest)
+    }
+    if not tests:
+        return None
+    failing = [name for name, test in tests.items() if test.sentence]
+    rows = [
+        [_FAILING[name][0], f"{number(test.statistic, 3)} on {test.degrees_of_freedom} df", p_value(test.p_value)]
+        for name, test in tests.items()
+    ]
+    sentence = (
+        "Nothing that the model takes for granted is certainly and largely wrong."
+        if not failing
+        else " ".join(test.sentence for test in tests.values() if test.sentence)
+    )
+    return _section(
+        "assumptions",
+        "What is taken for granted",
+        sentence,
+        not failing,
+        facts=[(f"If not: {title.lower()}", meaning) for title, meaning in (_FAILING[name] for name in tests)],
+        table={"caption": "Score tests", "columns": ["taken for granted", "statistic", "p"], "rows": rows},
+    )
+
+
+def _incomparable(shown: FitDetail) -> Section | None:
+    names = shown.diagnostics.incomparable_sites
+    if not names:
+        return None
+    number_of = f"{len(names):,} site" + ("" if len(names) == 1 else "s")
+    return _section(
+        "incomparable",
+        "Sites apart",
+        f"No rider links {number_of} to the others, so that there is no common scale and no difficulty.",
+        False,
+        fold="Which",
+        facts=[("Sites", ", ".join(names[:200]) + ("" if len(names) <= 200 else f" and {len(names) - 200:,} more"))],
+    )
+
+
+def _fit(shown: FitDetail) -> Section:
+    fit, cohort, found = shown.fit, shown.cohort, shown.diagnostics
+    span = None
+    if cohort.observed_from is not None and cohort.observed_until is not None:
+        span = f"{cohort.observed_from:%Y-%m-%d} to {cohort.observed_until:%Y-%m-%d}"
+    ended, outside, freedom = found.convergence, found.outside_core, found.effective_degrees_of_freedom
+    left_out, converged = None, None
+    if outside is not None:
+        left_out = f"{share(outside.riders, 1)} of riders, {share(outside.outcomes, 1)} of outcomes"
+    if ended is not None:
+        converged = f"gradient {ended.gradient_norm:.1e} standard errors after {ended.steps} steps"
+    return _section(
+        "fit",
+        "The fit",
+        "It can enter a public release."
+        if shown.releasable.ok
+        else f"It cannot enter a public release yet; it lacks {'; '.join(shown.releasable.missing)}.",
+        fold="Record",
+        facts=[
+            ("Fit", fit.fit_id),
+            ("Cohort", fit.cohort_hash),
+            ("Outcomes", f"{cohort.outcomes:,} of {cohort.riders:,} riders, {cohort.sites:,} sites"),
+            ("Observed", span),
+            ("Estimand", found.estimand),
+            ("Outside the core", left_out),
+            ("Log-likelihood", f"{fit.log_likelihood:,.2f}"),
+            ("Effective degrees of freedom", None if freedom is None else number(freedom, 3)),
+            ("Convergence", converged),
+            ("Result digest", fit.result_digest),
+            ("Recorded", f"{fit.recorded_at:%Y-%m-%d %H:%M} UTC"),
+            ("Made with", f"isuit {fit.tool_version}, estimator {fit.estimator_version}"),
+        ],
+    )  # fmt: skip
+
+
+def _again(shown: FitDetail) -> Section:
+    fit = shown.fit
+    return _section(
+        "rederive",
+        "Derive it again",
+        "Every number here follows from the cohort; nobody has to be believed.",
+        fold="How",
+        note=HOW,
+        commands=[
+            f"isuit rederive {fit.fit_id}",
+            f"isuit rederive {fit.fit_id} --cohort FILE",
+            f"isuit hash FILE    # must print {fit.cohort_hash}",
+        ],
+    )
+
+
+_SECTIONS: tuple[Callable[[FitDetail], Section | None], ...] = (
+    _gate, _scores, _calibration, _items, _minimum, _skill, _exposure, _assumptions, _incomparable, _fit, _again,
+)  # fmt: skip
