@@ -13,9 +13,9 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+from statistics import NormalDist
 
 import numpy as np
-from scipy.special import ndtri
 
 from isuit.domain import FloatArray
 from isuit.release.policy import Policy
@@ -41,8 +41,8 @@ def draw(secret: bytes, about: list[str], went_in: list[tuple[int, int]], points
     """
     text = json.dumps([about, sorted(went_in)], ensure_ascii=True, separators=(",", ":")).encode()
     keyed = hmac.new(secret, TAG + b"\0" + text, hashlib.sha256).digest()
-    normal = ndtri(np.array([_uniform(keyed, number) for number in range(len(SHARES))]))
-    return np.asarray(normal @ _shapes(points))
+    normal = [NormalDist().inv_cdf(_uniform(keyed, number)) for number in range(len(SHARES))]
+    return np.asarray(np.array(normal) @ _shapes(points))
 
 
 def _shapes(points: int) -> FloatArray:
