@@ -1,6 +1,6 @@
 """Erasures in random stores: whether any is left locked, and whether any byte of the rider is left.
 
-    python benchmarks/erasure_stores.py [--stores 300] [--threads 1 2 4 8 16] [--all-threads]
+    python benchmarks/erasure_stores.py [--stores 300] [--first 0] [--threads 1 2 4 8 16] [--all-threads]
 
 Each store has one to five cohorts; every fifth has a short one before one of three to four row groups, where DuckDB
 leaves free blocks if it writes with several threads. The store is written uncompressed, so that a search of its bytes
@@ -90,6 +90,7 @@ def erase(store: Path, threads: int) -> Counter[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--stores", type=int, default=300)
+    parser.add_argument("--first", type=int, default=0, help="the first store's number: a long run in several")
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2, 4, 8, 16])
     parser.add_argument("--all-threads", action="store_true", help="write the copy with all threads")
     parser.add_argument("--directory", type=Path, help="where to work; by default the system's temporary directory")
@@ -101,7 +102,7 @@ def main() -> None:
     os.environ["ISUIT_FORCE_COMPRESSION"] = "uncompressed"
     with tempfile.TemporaryDirectory(dir=options.directory) as folder:
         store, copy = Path(folder) / "store", Path(folder) / "copy"
-        for seed in range(options.stores):
+        for seed in range(options.first, options.first + options.stores):
             make_store(store, seed)
             for threads in options.threads:
                 shutil.copytree(store, copy)
@@ -110,7 +111,7 @@ def main() -> None:
                     disagreements += len(verify(copy).disagreements)
                 shutil.rmtree(copy)
             shutil.rmtree(store)
-            print(f"{seed + 1} stores: {dict(sum(found.values(), Counter()))}", file=sys.stderr)
+            print(f"{seed - options.first + 1} stores: {dict(sum(found.values(), Counter()))}", file=sys.stderr)
     print(f"{options.stores} stores, DuckDB {duckdb.__version__}, disagreements of verify {disagreements}")
     for threads, counts in found.items():
         names = ("erasures", "locked", "with free blocks", "bytes left")

@@ -2,6 +2,7 @@
 
     python benchmarks/sites.py                      every cohort of the table, each in a process of its own
     python benchmarks/sites.py 1e6 2e4 2000 roaming    one cohort: outcomes, riders, sites, how riders move
+    python benchmarks/sites.py peers 2e4 4e2 40     isuit and other programs with rider and site, where installed
 
 Riders are `roaming` (one to five sites, drawn by popularity, which falls like one over the rank) or `settled` (seven in
 ten outcomes at a home site, the rest anywhere: about fifteen sites each). Sites differ in level, tilt and bend, their
@@ -15,12 +16,15 @@ import json
 import resource
 import subprocess
 import sys
+import tempfile
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from peers import of_sites
 
 from isuit.domain import Z95, FitConfig, Observations
 from isuit.estimator import fit
@@ -39,8 +43,10 @@ COHORTS = (
     ("1e6", "2e4", "150", "settled"),
     ("1e6", "2e4", "2000", "roaming"),
     ("1e6", "2e4", "5000", "roaming"),
+    ("1e7", "2e5", "5000", "roaming"),
 )
 BANDS = ((0, 10), (10, 50), (50, 300), (300, 10**9))  # outcomes at a site
+PEER_LIMIT = 600  # CPU seconds
 DISCRIMINATION = 2.0
 
 
@@ -113,6 +119,32 @@ def bands_hold(found: LatentFit, data: Observations, truth: Truth) -> dict[str, 
     }
 
 
+def compare(outcomes: int, riders: int, sites: int) -> None:
+    """A line for each program: CPU seconds, RMSE of difficulty over sites and metrics, coverage of 95 % bands."""
+    data, truth = draw(outcomes, riders, sites, "roaming")
+    metric = np.quantile(data.metric, np.linspace(0.05, 0.95, 15))
+    skill = truth.skill[np.unique(data.rider)]
+    with tempfile.TemporaryDirectory() as temporary:
+        cohort = Path(temporary) / "cohort"
+        cohort.mkdir()
+        of_sites.write(cohort, data, metric)
+        for name, what in of_sites.PROGRAMS.items():
+            if not of_sites.installed(name):
+                print(f"| {name} | not installed |", flush=True)
+                continue
+            found = of_sites.answer_of(name, cohort, Path(temporary) / name, PEER_LIMIT)
+            if isinstance(found, str):
+                print(f"| {name} | {what} | {found} |", flush=True)
+                continue
+            true = [
+                (truth.difficulty(metric, np.full(metric.size, s)) - skill.mean()) / skill.std() for s in found.sites
+            ]
+            error = found.difficulty - np.array(true)
+            inside = np.abs(error) <= Z95 * found.se
+            rmse = float(np.sqrt(np.mean(error**2)))
+            print(f"| {name} | {what} | {found.cpu_seconds:.1f} | {rmse:.3f} | {inside.mean():.1%} |", flush=True)
+
+
 def peak() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
@@ -137,16 +169,17 @@ def measure(outcomes: int, riders: int, sites: int, moving: str) -> dict[str, An
     result["parameters"] = found.problem.shape.size
     result["steps"], result["gradient"] = found.solution.steps, found.solution.gradient_norm
     del found
-    if outcomes <= 10**6:
-        start = time.process_time()
-        estimate = fit(data, FitConfig())
-        result["whole fit, CPU s"] = round(time.process_time() - start, 2)
-        result["kind"], result["peak, MB"] = estimate.kind, round(peak())
+    start = time.process_time()
+    estimate = fit(data, FitConfig())
+    result["whole fit, CPU s"] = round(time.process_time() - start, 2)
+    result["kind"], result["peak, MB"] = estimate.kind, round(peak())
     return result
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
+    if sys.argv[1:2] == ["peers"]:
+        compare(*(int(float(value)) for value in sys.argv[2:5] or ("2e4", "4e2", "40")))
+    elif len(sys.argv) > 1:
         n, r, s = (int(float(value)) for value in sys.argv[1:4])
         print(json.dumps(measure(n, r, s, sys.argv[4]), indent=2))
     else:

@@ -9,7 +9,7 @@ import typer
 
 from isuit.errors import IsuitError, unexpected
 
-from . import audit, cohorts, demo, fits, releases, reports, riders
+from . import audit, cohorts, demo, fits, proofs, releases, reports, riders
 from .output import note
 from .streams import exit_code, outlast
 
@@ -61,6 +61,11 @@ app.command("trajectory", rich_help_panel=SCIENTIST)(fits.trajectory)
 app.command("verify", rich_help_panel=AUDITOR)(audit.verify)
 app.command("rederive", rich_help_panel=AUDITOR)(audit.rederive)
 app.command("bundle", rich_help_panel=AUDITOR)(audit.bundle)
+app.command("head", rich_help_panel=AUDITOR)(proofs.head)
+app.command("prove", rich_help_panel=AUDITOR)(proofs.prove)
+app.command("check-proof", rich_help_panel=AUDITOR)(proofs.check_proof)
+app.command("witness", rich_help_panel=AUDITOR)(proofs.witness)
+app.command("rotate-key", rich_help_panel=AUDITOR)(proofs.rotate_key)
 app.command("hash", rich_help_panel=AUDITOR)(cohorts.hash_cohort)
 app.command("canonicalise", rich_help_panel=AUDITOR)(cohorts.canonicalise)
 app.command("delete-rider", context_settings=riders.ANY_ID, rich_help_panel=OFFICER)(riders.delete_rider)

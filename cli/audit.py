@@ -9,12 +9,15 @@ import typer
 
 from .options import DEFAULT_STORE, DEFAULT_WAIT, Column, Fit, Json, Store, Timezone, Wait
 from .output import note, print_json, progress_bar
+from .proofs import Checkpoint, TrustedKey
 
 
 def verify(
     known_head: Annotated[
         str | None, typer.Option("--known-head", help="A head you wrote down: proves that nothing since was rewritten.")
     ] = None,
+    trusted_key: TrustedKey = None,
+    checkpoint: Checkpoint = None,
     store: Store = DEFAULT_STORE,
     wait: Wait = DEFAULT_WAIT,
     json: Json = False,
@@ -23,7 +26,7 @@ def verify(
     from isuit.service.checks import verify as check
 
     with progress_bar(quiet=json) as progress:
-        report = check(store, known_head, wait, progress)
+        report = check(store, known_head, wait, progress, trusted_key=trusted_key, checkpoint=checkpoint)
     if json:
         print_json(report)
     else:
@@ -34,6 +37,8 @@ def verify(
             f"{report.cohorts} cohorts ({report.complete_cohorts} complete), {report.fits} fits, "
             f"{report.erased_leaves} erased leaves"
         )
+        if report.checkpoint is not None and report.ok:
+            print(f"the log extends the {report.checkpoint} events of the kept checkpoint")
         print("everything agrees" if report.ok else f"{len(report.disagreements)} disagreements")
     if not report.ok:
         raise typer.Exit(1)

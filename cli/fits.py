@@ -68,6 +68,9 @@ def fit(
     ] = None,
     column: Column = None,
     timezone: Timezone = None,
+    memory: Annotated[
+        str | None, typer.Option("--memory", help="Hold at most so much in memory, such as 4GB; the rest is on disk.")
+    ] = None,
     store: Store = DEFAULT_STORE,
     wait: Wait = DEFAULT_WAIT,
     json: Json = False,
@@ -95,6 +98,7 @@ def fit(
             timezone=timezone,
             sites=read_sites(sites) if sites else None,
             wait=wait,
+            memory=memory,
             progress=progress,
         )
     for sentence in fitted.notes:

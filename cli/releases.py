@@ -9,6 +9,7 @@ import typer
 
 from .options import DEFAULT_STORE, DEFAULT_WAIT, Json, Store, Wait
 from .output import note, print_json, progress_bar
+from .proofs import TrustedKey
 
 FORMATS = ("jsonl", "csv", "geoparquet", "geojson", "html")
 
@@ -69,16 +70,19 @@ def export_atlas(
 
 def check_release(
     file: Annotated[Path, typer.Argument(help="A file that export-atlas wrote.")],
+    trusted_key: TrustedKey = None,
     json: Json = False,
 ) -> None:
-    """Verify a release's row count, digest and schema; needs no store."""
+    """Verify a release's row count, digest, schema and proof; needs no store."""
     from isuit.errors import CheckFailed
-    from isuit.service import releases
+    from isuit.service.release_checks import check_release as check
 
-    found = releases.check_release(file)
+    found = check(file, trusted_key)
     if json:
         print_json(found)
     elif found.ok:
         print(f"release {found.release}: {found.rows} rows, digest {found.digest}")
+        if found.origin is not None:
+            print(f"in the log of {found.origin}, by {'the trusted key' if found.trusted else 'its own word'}")
     if not found.ok:
         raise CheckFailed("the release is not whole: " + "; ".join(found.problems))

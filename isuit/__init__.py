@@ -18,7 +18,7 @@ from isuit.errors import IsuitError
 
 if TYPE_CHECKING:
     from isuit.domain import Exposure, GateReading, Split
-    from isuit.published import Canonicalised, CohortRead, RederiveReport, ReleaseCheck
+    from isuit.published import Canonicalised, CohortRead, ProofCheck, RederiveReport, ReleaseCheck, Witnessed
     from isuit.service.notebook import StoreHandle
     from isuit.service.results import Fit
 
@@ -27,12 +27,14 @@ __all__ = [
     "IsuitError",
     "__version__",
     "canonicalise",
+    "check_proof",
     "check_release",
     "fit",
     "hash",
     "latent_demo",
     "open",
     "rederive_bundle",
+    "witness",
 ]
 # Imports stand inside the functions, because the command line imports this package before it knows what it will do.
 
@@ -105,15 +107,47 @@ def canonicalise(
     return canonicalise(listed, Path(out), columns=columns, timezone=timezone)
 
 
-def check_release(file: str | Path) -> ReleaseCheck:
-    """Verify a release's file by itself: row count, digest, schema; needs no store.
+def check_release(file: str | Path, trusted_key: str | Path | None = None) -> ReleaseCheck:
+    """Verify a release's file by itself: row count, digest, schema, proof; needs no store.
 
     >>> isuit.check_release("atlas.jsonl").ok
     True
     """
-    from isuit.service.releases import check_release
+    from isuit.service.release_checks import check_release
 
-    return check_release(Path(file))
+    return check_release(Path(file), None if trusted_key is None else Path(trusted_key))
+
+
+def check_proof(
+    file: str | Path, *, trusted_key: str | Path | None = None, checkpoint: str | Path | None = None
+) -> ProofCheck:
+    """Check a proof of `store.prove` by a key that you trust and a checkpoint that you kept; needs no store.
+
+    >>> isuit.check_proof("proof.json").ok
+    True
+    """
+    from isuit.service.proving import check_proof
+
+    key, kept = (None if given is None else Path(given) for given in (trusted_key, checkpoint))
+    return check_proof(Path(file), key, kept)
+
+
+def witness(
+    state: str | Path,
+    proof: str | Path | None = None,
+    *,
+    trusted_key: str | Path | None = None,
+    out: str | Path | None = None,
+) -> Witnessed:
+    """Sign a store's checkpoint if it extends the last one that this witness saw; without a proof, give its key.
+
+    >>> isuit.witness("my-witness").key
+    'isuit-witness/...'
+    """
+    from isuit.service.proving import witness
+
+    given, key, target = (None if path is None else Path(path) for path in (proof, trusted_key, out))
+    return witness(Path(state), given, trusted_key=key, out=target)
 
 
 def rederive_bundle(directory: str | Path, cohort: Any = None, **reading: Any) -> RederiveReport:

@@ -12,7 +12,8 @@ from typing import Any, TypeVar, cast
 
 import numba
 
-CORES = os.cpu_count() or 1  # that compiled loops may run on side by side
+# Cores that compiled loops may run on side by side: those that this process may use, where the system tells.
+CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 

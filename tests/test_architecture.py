@@ -40,6 +40,7 @@ GRAPH = {
     "tables": Allowed("documents errors files", "pyarrow"),
     "columns": Allowed("errors", "numpy"),
     "compiled": Allowed("", "numba"),
+    "limits": Allowed("errors"),
     "canonical": Allowed("errors", "numpy pyarrow"),
     "domain": Allowed("columns errors record", "numpy"),
     "published": Allowed("domain errors record shown", "pydantic"),
@@ -58,16 +59,18 @@ GRAPH = {
     "ingest": Allowed("canonical columns documents domain errors files tables", "duckdb numpy pyarrow"),
     # Where rows live, and what is done with them.
     "store": Allowed("canonical documents domain errors", "duckdb pyarrow rfc8785"),
-    "audit": Allowed("canonical documents domain errors files published record store", "duckdb numpy pyarrow rfc8785"),
+    "audit": Allowed(
+        "canonical documents domain errors files published record store", "cryptography duckdb numpy pyarrow rfc8785"
+    ),
     "erasure": Allowed("audit errors published store", "duckdb pyarrow rfc8785"),
     "release": Allowed(
         "audit columns documents domain errors estimator look pages published store",
-        "duckdb h3 numpy pyarrow pydantic",
+        "duckdb h3 numpy pyarrow pydantic rfc8785",
     ),
     # The use cases, and who calls them.
     "service": Allowed(
-        "audit canonical documents domain erasure errors estimator files ingest look pages published record release "
-        "shown store tables",
+        "audit canonical columns documents domain erasure errors estimator files ingest limits look pages published "
+        "record release shown store tables",
         "duckdb matplotlib numpy pyarrow rfc8785",
     ),
     "experiment": Allowed(

@@ -12,43 +12,66 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from itertools import islice
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from isuit import canonical
-from isuit.audit.digests import exact_line, tagged
+from isuit.audit.digests import exact_line, tagged, tagged_all
 
 ROWS_LEAF_TAG = "isuit/leaf/rows/1"
 SKILL_LEAF_TAG = "isuit/leaf/skill/1"
 ROOT_TAG = "isuit/root/1"
-SALT_BYTES = 32
+SALT_BYTES = LEAF_BYTES = 32
+CHUNK_RIDERS = 1 << 16
 
 
-@dataclass
-class Commitment:
-    """The leaves of one cohort or fit, in the making: one entry per rider."""
+class Committed(NamedTuple):
+    """Some riders' commitments: who stands behind which salt and leaf."""
 
-    riders: list[str] = field(default_factory=list)
-    salts: list[bytes] = field(default_factory=list)
-    leaves: list[str] = field(default_factory=list)
+    riders: list[str]
+    salts: list[bytes]
+    leaves: list[str]
 
-    def add(self, rider: str, tag: str, content: bytes) -> None:
-        salt = secrets.token_bytes(SALT_BYTES)
-        self.riders.append(rider)
-        self.salts.append(salt)
-        self.leaves.append(tagged(tag, salt, content))
+
+def committed(tag: str, contents: Iterable[tuple[str, bytes]]) -> Iterator[Committed]:
+    """A salted leaf for each rider and content, so many riders at a time that a large cohort need not be in memory."""
+    left = iter(contents)
+    while some := list(islice(left, CHUNK_RIDERS)):
+        salts = [secrets.token_bytes(SALT_BYTES) for _ in some]
+        leaves = [tagged(tag, salt, content) for salt, (_, content) in zip(salts, some, strict=True)]
+        yield Committed([rider for rider, _ in some], salts, leaves)
+
+
+class BareLeaves:
+    """All leaves of a cohort or a fit without their riders, 32 bytes each: a root needs them in order."""
+
+    def __init__(self) -> None:
+        self._bytes = bytearray()
+
+    def __len__(self) -> int:
+        return len(self._bytes) // LEAF_BYTES
+
+    def add(self, leaves: Iterable[str]) -> None:
+        self._bytes += bytes.fromhex("".join(leaves))
+
+    def in_order(self) -> Iterator[list[str]]:
+        """Sorted, so that their order tells nothing; a few at a time."""
+        ordered = np.sort(np.frombuffer(self._bytes, f"S{LEAF_BYTES}"))
+        for start in range(0, ordered.size, CHUNK_RIDERS):
+            digits = ordered[start : start + CHUNK_RIDERS].tobytes().hex()
+            yield [digits[place : place + 2 * LEAF_BYTES] for place in range(0, len(digits), 2 * LEAF_BYTES)]
 
     @property
     def root(self) -> str:
-        return leaves_root(self.leaves)
+        return tagged_all(ROOT_TAG, (leaf.encode() for some in self.in_order() for leaf in some))
 
 
 def leaves_root(leaves: Iterable[str]) -> str:
     """The root over leaves, whatever their order."""
-    return tagged(ROOT_TAG, *(leaf.encode() for leaf in sorted(leaves)))
+    return tagged_all(ROOT_TAG, (leaf.encode() for leaf in sorted(leaves)))
 
 
 def rider_lines(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, bytes]]:

@@ -1,6 +1,6 @@
 """SHA-256 with a name for every use, and digests of table rows over their exact bits.
 
-`tagged` is the only place that hashes: a digest made for one purpose can never be passed off as one made for another.
+`tagged_all` is the only place that hashes: a digest made for one purpose can never be passed off as one for another.
 Its input is the tag, a zero byte, and each part after its length as 8 bytes big-endian.
 """
 
@@ -38,6 +38,11 @@ CHANGEABLE = ("atlas.sites", "personal.pseudonyms", "personal.release_members", 
 
 def tagged(tag: str, *parts: bytes) -> str:
     """SHA-256 over a tag and parts, each preceded by its length: no two inputs share an encoding."""
+    return tagged_all(tag, parts)
+
+
+def tagged_all(tag: str, parts: Iterable[bytes]) -> str:
+    """The same over parts that need not be in memory all at once."""
     state = hashlib.sha256(tag.encode() + b"\x00")
     for part in parts:
         state.update(len(part).to_bytes(8, "big"))

@@ -20,6 +20,7 @@ from typing import Any
 import duckdb
 import rfc8785
 
+from isuit.audit import merkle
 from isuit.audit.digests import rows_digest, table_digest, tagged
 from isuit.documents import from_json
 from isuit.errors import StoreError
@@ -46,9 +47,13 @@ class Event:
     def content(self) -> dict[str, Any]:
         return dict(from_json(self.payload, EVENT))
 
+    def entry(self) -> bytes:
+        """What the event says, in canonical form: the bytes that its head and its leaf in the tree are digests of."""
+        return event_entry(self.sequence, self.at, self.kind, from_json(self.payload, EVENT), self.previous)
+
     def computed_head(self) -> str:
         """The head that follows from what the event says."""
-        return event_head(self.sequence, self.at, self.kind, from_json(self.payload, EVENT), self.previous)
+        return tagged(EVENT_TAG, self.entry())
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -66,7 +71,7 @@ def instant(at: datetime) -> str:
     return at.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-def event_head(sequence: int, at: datetime, kind: str, payload: Mapping[str, Any], previous: str) -> str:
+def event_entry(sequence: int, at: datetime, kind: str, payload: Mapping[str, Any], previous: str) -> bytes:
     event: dict[str, Any] = {
         "at": instant(at),
         "kind": kind,
@@ -74,7 +79,7 @@ def event_head(sequence: int, at: datetime, kind: str, payload: Mapping[str, Any
         "previous": previous,
         "sequence": sequence,
     }
-    return tagged(EVENT_TAG, rfc8785.dumps(event))
+    return rfc8785.dumps(event)
 
 
 def append_event(
@@ -99,7 +104,7 @@ def append_event(
     last = first(connection, "SELECT sequence, head FROM ledger.log ORDER BY sequence DESC LIMIT 1")
     sequence, previous = (last[0] + 1, last[1]) if last else (1, GENESIS)
     at = datetime.now(UTC).replace(tzinfo=None)
-    head = event_head(sequence, at, kind, content, previous)
+    head = tagged(EVENT_TAG, event_entry(sequence, at, kind, content, previous))
     text = rfc8785.dumps(content).decode()
     connection.execute("INSERT INTO ledger.log VALUES (?, ?, ?, ?, ?, ?)", [sequence, at, kind, text, previous, head])
     return head
@@ -124,3 +129,8 @@ def log_head(connection: duckdb.DuckDBPyConnection) -> str:
 def is_head(value: object) -> bool:
     """Whether a value has the form of a head."""
     return isinstance(value, str) and re.fullmatch(r"[0-9a-f]{64}", value) is not None
+
+
+def leaves_of(events: Sequence[Event]) -> list[bytes]:
+    """The leaves of the log's tree."""
+    return [merkle.leaf_hash(event.entry()) for event in events]

@@ -68,6 +68,7 @@ PROGRAM_KEYS = DIGEST_MAPS | frozenset(
         *("commitment", "digest", "result_digest", "root", "leaves", "bindings", "log_head_before", "erased_at"),
         *("shortfalls", "sentence", "rule", "limit", "estimand", "compares", "new_riders", "new_sites"),
         *("what", "why", "method"),
+        *("key", "rotation", "metadata_digest"),
     }
 )
 

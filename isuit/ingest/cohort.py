@@ -23,7 +23,7 @@ from isuit.errors import InputError
 from isuit.ingest import values
 from isuit.ingest.layout import Agreement, checked_metrics, locate
 from isuit.ingest.refusals import Place, Refusals
-from isuit.ingest.sorting import IN_MEMORY_ROWS, LEFT_OUT, Outcomes, Ranks, Sorter
+from isuit.ingest.sorting import IN_MEMORY_ROWS, LEFT_OUT, SPILL_BYTES, Outcomes, Ranks, Sorter
 from isuit.ingest.sources import WRONG_FIELDS, Source, Unreadable, is_table, open_file, open_object, paths_of
 from isuit.ingest.times import Defects, from_text, from_timestamps, zone_named
 
@@ -184,6 +184,7 @@ def read_cohort(
     exclude: Callable[[pa.Array], pa.Array] | None = None,
     temporary: Path | None = None,
     in_memory_rows: int = IN_MEMORY_ROWS,
+    spill_bytes: int = SPILL_BYTES,
     progress: Progress = lambda stage, share: None,
 ) -> Cohort:
     """Read and validate a cohort: a path, a list of paths, a directory, a glob, or a table with the Arrow interface.
@@ -196,7 +197,7 @@ def read_cohort(
     """
     named, mapping = checked_metrics(metrics, columns)
     refusals = Refusals()
-    reader = _Reader(refusals, named, timezone, Sorter(temporary, in_memory_rows), progress)
+    reader = _Reader(refusals, named, timezone, Sorter(temporary, in_memory_rows, spill_bytes), progress)
     if is_table(source):
         reader.read(open_object(source), mapping)
     elif isinstance(source, (str, os.PathLike, Sequence)):

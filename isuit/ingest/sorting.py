@@ -28,7 +28,7 @@ IN_MEMORY_ROWS = 1 << 24  # about 1.5 GB while sorting
 RANGE_ROWS = 1 << 16
 MOST_RANGES = 256  # a range's number is one byte, which sorts fastest
 NO_PROGRESS_BAR = "SET enable_progress_bar = false"  # DuckDB draws it on stdout, also where that is no terminal
-SPILL_MEMORY = "1500MB"  # DuckDB's; beyond it, it writes to the temporary directory
+SPILL_BYTES = 1500 * 10**6  # DuckDB's; beyond it, it writes to the temporary directory
 
 
 @dataclass(frozen=True)
@@ -69,9 +69,11 @@ class Ranks(NamedTuple):
 class Sorter:
     """Takes outcomes in any order, gives them back in canonical order, as often as asked."""
 
-    def __init__(self, temporary: Path | None = None, in_memory_rows: int = IN_MEMORY_ROWS) -> None:
+    def __init__(
+        self, temporary: Path | None = None, in_memory_rows: int = IN_MEMORY_ROWS, spill_bytes: int = SPILL_BYTES
+    ) -> None:
         self.temporary = temporary
-        self._limit = in_memory_rows
+        self._limit, self._spill_bytes = in_memory_rows, spill_bytes
         self._held: list[Outcomes] = []
         self._rows = 0
         self._sorted: list[Outcomes] = []
@@ -81,7 +83,7 @@ class Sorter:
         self._held.append(outcomes)
         self._rows += outcomes.rows
         if self._rows > self._limit:
-            self._spill = self._spill or _Spill(self.temporary, len(outcomes.metrics))
+            self._spill = self._spill or _Spill(self.temporary, len(outcomes.metrics), self._spill_bytes)
             self._write()
 
     def _write(self) -> None:
@@ -193,7 +195,7 @@ class _Spill:
     this one can. What can be sorted grows with the square of the limit.
     """
 
-    def __init__(self, temporary: Path | None, metrics: int) -> None:
+    def __init__(self, temporary: Path | None, metrics: int, memory: int) -> None:
         import duckdb
 
         self._metrics = [f"metric{number}" for number in range(metrics)]
@@ -210,7 +212,7 @@ class _Spill:
             self.folder / "outcomes.duckdb",
             config={
                 "temp_directory": str(self.folder),
-                "memory_limit": SPILL_MEMORY,
+                "memory_limit": f"{memory}B",
                 "autoinstall_known_extensions": "false",
                 "autoload_known_extensions": "false",
             },

@@ -4,7 +4,18 @@
 some version of the program wrote into a fit's record.
 """
 
-from isuit.published.audit import BundleManifest, BundleReport, Disagreement, RederiveReport, VerifyReport
+from isuit.published.audit import (
+    BundleManifest,
+    BundleReport,
+    Disagreement,
+    HeadReport,
+    KeyRotated,
+    ProofCheck,
+    Proved,
+    RederiveReport,
+    VerifyReport,
+    Witnessed,
+)
 from isuit.published.base import FIT, HASH, HEAD, Published
 from isuit.published.cohorts import Canonicalised, CohortRead, CohortRefused, Defect, Pseudonymised
 from isuit.published.experiment import ExperimentStats, MeanOverCohorts
@@ -38,6 +49,7 @@ from isuit.published.persons import (
     SameName,
     TableCount,
 )
+from isuit.published.proofs import ConsistencyProof, InclusionProof, Proof
 from isuit.published.releases import (
     ExportReport,
     Format,
@@ -62,6 +74,7 @@ __all__ = [
     "CohortRead",
     "CohortRecord",
     "CohortRefused",
+    "ConsistencyProof",
     "Created",
     "CurvePoint",
     "Defect",
@@ -78,10 +91,16 @@ __all__ = [
     "FitRecord",
     "FitSummary",
     "Format",
+    "HeadReport",
+    "InclusionProof",
     "Kept",
+    "KeyRotated",
     "MeanOverCohorts",
     "MetricDescription",
     "PageWritten",
+    "Proof",
+    "ProofCheck",
+    "Proved",
     "Pseudonymised",
     "Published",
     "RederiveReport",
@@ -101,4 +120,5 @@ __all__ = [
     "Trajectory",
     "TrajectoryPoint",
     "VerifyReport",
+    "Witnessed",
 ]

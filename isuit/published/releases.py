@@ -9,6 +9,7 @@ from typing import Literal
 from pydantic import ConfigDict, Field
 
 from isuit.published.base import Published
+from isuit.published.proofs import Proof
 
 Format = Literal["jsonl", "csv", "geoparquet", "geojson", "html"]
 FORMAT = "isuit-atlas/1"
@@ -102,9 +103,16 @@ class ReleaseMetadata(Finite):
     citation: str
     estimator_version: str
     tool_version: str
+    proof: Proof | None = Field(
+        default=None,
+        description="That the log of the store that made it has the event of this release, whose payload holds the "
+        "digests of the rows and of these metadata without the proof (SHA-256 of their RFC 8785 form).",
+    )
 
     def line(self) -> str:
-        return json.dumps(self.model_dump(mode="json"), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        """The metadata as they are recorded: the proof is about them, and comes to them in a file."""
+        about = self.model_dump(mode="json", exclude={"proof"})
+        return json.dumps(about, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 class ExportReport(Published):
@@ -131,6 +139,9 @@ class ReleaseCheck(Published):
     rows: int
     digest: str | None
     format: Format
+    origin: str | None = Field(description="The log that the file proves to be in; null without a proof.")
+    key: str | None = Field(description="Whose signature the proof has; to be held against a key that you trust.")
+    trusted: bool = Field(description="Whether it was held against a key that was given.")
     problems: list[str]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from isuit.published import audit, cohorts, experiment, fits, persons, releases, stores
+from isuit.published import audit, cohorts, experiment, fits, persons, proofs, releases, stores
 from isuit.published.base import Published
 
 SCHEMAS: dict[str, type[Published]] = {
@@ -22,6 +22,12 @@ SCHEMAS: dict[str, type[Published]] = {
     "refused-cohort": cohorts.CohortRefused,
     "pseudonymise": cohorts.Pseudonymised,
     "verify": audit.VerifyReport,
+    "head": audit.HeadReport,
+    "rotate-key": audit.KeyRotated,
+    "proof": proofs.Proof,
+    "prove": audit.Proved,
+    "check-proof": audit.ProofCheck,
+    "witness": audit.Witnessed,
     "rederive": audit.RederiveReport,
     "bundle": audit.BundleReport,
     "bundle-manifest": audit.BundleManifest,

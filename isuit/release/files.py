@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import BaseModel, ValidationError
 
+from isuit.audit.notes import VerifierKey
 from isuit.documents import UnsafeDocument, finite, from_json, from_json_lines, read_bytes
 from isuit.documents.notation import Refused, integer
 from isuit.documents.tables import csv_rows, read_parquet
@@ -26,6 +27,7 @@ from isuit.published import Format, ReleaseCheck, ReleaseMetadata, ReleaseRow
 from isuit.release.cells import shape
 from isuit.release.format import lines_digest
 from isuit.release.page import read_page, release_page
+from isuit.release.proof import unproved
 from isuit.release.timeline import Published
 
 EXTENSIONS: dict[Format, str] = {
@@ -138,8 +140,11 @@ def format_of(path: Path) -> Format:
     return kind
 
 
-def check_file(path: Path) -> ReleaseCheck:
-    """Row count, digest and schema of a release's file; every problem is listed, none quotes a value."""
+def check_file(path: Path, trusted: VerifierKey | None = None) -> ReleaseCheck:
+    """Row count, digest, schema and proof of a release's file; every problem is listed, none quotes a value.
+
+    With a key that is trusted the file must prove that a log under this key has the release.
+    """
     kind = format_of(path)
     assert kind in get_args(Format)
     readers: dict[Format, Callable[[Path], ReadRelease]] = {
@@ -157,7 +162,8 @@ def check_file(path: Path) -> ReleaseCheck:
         raise UnsafeDocument(f"{RELEASE} {error}") from None
     except (ValueError, KeyError, TypeError, AttributeError, pa.ArrowException, h3.H3BaseException) as error:
         problem = f"the file is damaged or cut short: it cannot be read as {kind} ({type(error).__name__})"
-        return ReleaseCheck(ok=False, release=None, rows=0, digest=None, format=kind, problems=[problem])
+        nothing = {"release": None, "digest": None, "origin": None, "key": None}
+        return ReleaseCheck(ok=False, rows=0, format=kind, trusted=False, problems=[problem], **nothing)
     problems: list[str] = []
     rows = [row for row in _validated(ReleaseRow, found.rows, "row", problems) if isinstance(row, ReleaseRow)]
     digest = lines_digest(row.line() for row in rows)
@@ -169,12 +175,17 @@ def check_file(path: Path) -> ReleaseCheck:
         metadata = described[0] if described and isinstance(described[0], ReleaseMetadata) else None
     if metadata is not None:
         problems.extend(_disagreements(rows, len(found.rows), digest, metadata))
+        problems.extend(unproved(found.metadata, metadata, digest, trusted))
+    proof = None if metadata is None else metadata.proof
     return ReleaseCheck(
         ok=not problems,
         release=None if metadata is None else metadata.release,
         rows=len(found.rows),
         digest=digest,
         format=kind,
+        origin=None if proof is None else proof.key.partition("+")[0],
+        key=None if proof is None else proof.key,
+        trusted=trusted is not None and proof is not None and not problems,
         problems=problems,
     )
 

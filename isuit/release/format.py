@@ -8,7 +8,11 @@ the same rows: read back into the model they give the same lines and the same di
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import rfc8785
 
 
 def lines_digest(lines: Iterable[str]) -> str:
@@ -16,6 +20,19 @@ def lines_digest(lines: Iterable[str]) -> str:
     for line in lines:
         state.update(line.encode() + b"\n")
     return state.hexdigest()
+
+
+def metadata_digest(metadata: Mapping[str, Any]) -> str:
+    """What the log's event of a release holds of its metadata: SHA-256 of their canonical JSON without the proof."""
+    return hashlib.sha256(rfc8785.dumps({name: metadata[name] for name in metadata if name != "proof"})).hexdigest()
+
+
+def with_proof(metadata: str, proof: Mapping[str, Any] | None) -> str:
+    """The metadata as a file carries them: what is recorded, and the proof that it is."""
+    if proof is None:
+        return metadata
+    about = json.loads(metadata) | {"proof": proof}
+    return json.dumps(about, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 # Dimensions by the names that cohorts and expert profiles give them: CF standard name of each.

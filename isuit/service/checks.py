@@ -12,7 +12,10 @@ import pyarrow as pa
 
 from isuit import __version__, canonical
 from isuit.audit.bundle import read_bundle, write_bundle
+from isuit.audit.checkpoints import Checkpoint
 from isuit.audit.directory import strange_files
+from isuit.audit.extension import strange_extension
+from isuit.audit.keys import origin_of, strange_keys
 from isuit.audit.log import append_event, log_head, read_log
 from isuit.audit.rederivation import Rederivation, check_stored, compare, recorded_config
 from isuit.audit.results import TOLERANCE
@@ -24,6 +27,7 @@ from isuit.ingest import Cohort, read_cohort
 from isuit.ingest.canonical_file import read_canonical
 from isuit.published import BundleReport, Disagreement, RederiveReport, VerifyReport
 from isuit.service.stores import DEFAULT_WAIT, open_store
+from isuit.service.trusted import read_key, read_note
 from isuit.store.cohorts import find_cohort, stored_outcomes
 from isuit.store.fits import StoredFit, atlas_rows, find_fit, skill_rows
 from isuit.store.opening import Store
@@ -36,23 +40,41 @@ def verify(
     known_head: str | None = None,
     wait: float = DEFAULT_WAIT,
     progress: Progress | None = None,
+    *,
+    trusted_key: Path | None = None,
+    checkpoint: Path | None = None,
 ) -> VerifyReport:
-    """Hold every table against the log, the catalogue against the migrations, the files against what a store has."""
+    """Hold every table against the log, the catalogue against the migrations, the files against what a store has.
+
+    With a checkpoint that was kept, also hold the log against what was signed, by a trusted key or the log's own.
+    """
+    trusted = None if trusted_key is None else read_key(trusted_key)
+    kept = None if checkpoint is None else read_note(checkpoint)
     with open_store(store_path, wait=wait, inspect=True) as store:
         found = verify_tables(store.connection, store.key, known_head, progress)
         with found.checking("directory"):
             for name, sentence in strange_files(store.paths):
                 found.disagree(name, sentence)
-        return report_of(found, known_head)
+        with found.checking("signing-key"):
+            for name, sentence in strange_keys(store.connection, store.paths):
+                found.disagree(name, sentence)
+        with found.checking("ledger.log"):
+            if trusted is not None or kept is not None:
+                events, origin = read_log(store.connection), origin_of(store.connection)
+                for sentence in strange_extension(events, origin, kept, trusted):
+                    found.disagree("ledger.log", sentence)
+        size = None if kept is None else Checkpoint.read(kept.text).size
+        return report_of(found, known_head, size)
 
 
-def report_of(found: Verification, known_head: str | None) -> VerifyReport:
+def report_of(found: Verification, known_head: str | None, checkpoint: int | None = None) -> VerifyReport:
     """What verification found, as it leaves the program."""
     return VerifyReport(
         ok=bool(found),
         log_head=found.log_head,
         log_length=found.log_length,
         known_head=known_head,
+        checkpoint=checkpoint,
         cohorts=found.cohorts,
         complete_cohorts=found.complete_cohorts,
         fits=found.fits,

@@ -21,6 +21,7 @@ from isuit.erasure.pseudonyms import guess_warning
 from isuit.erasure.suppression import OptedOut
 from isuit.errors import InputError, StoreBusy
 from isuit.ingest import Cohort, read_cohort
+from isuit.limits import Memory
 from isuit.published import FitDetail, FitSummary
 from isuit.service.details import detail_of
 from isuit.service.inputs import sites_of
@@ -58,11 +59,16 @@ def fit(
     timezone: str | None = None,
     sites: Mapping[str, Coordinates] | None = None,
     wait: float = DEFAULT_WAIT,
+    memory: str | int | None = None,
     progress: Progress = _silent,
 ) -> Fitted:
-    """Fit a cohort and record the result; the same fit again is confirmed, not recorded twice."""
+    """Fit a cohort and record the result; the same fit again is confirmed, not recorded twice.
+
+    `memory` bounds what is held (`4GB`, or bytes); no number depends on it.
+    """
     from isuit import estimator
 
+    limits = Memory.of(memory)
     sites = sites_of(sites or {})
     opted_out, known = OptedOut(), set()
     if is_store(store_path):
@@ -76,13 +82,24 @@ def fit(
         return opted_out.exclude(riders)
 
     progress("read", 0.0)
-    with read_cohort(source, columns=columns, timezone=timezone, exclude=exclude, progress=progress) as cohort:
+    reading = read_cohort(
+        source,
+        columns=columns,
+        timezone=timezone,
+        exclude=exclude,
+        in_memory_rows=limits.sorted_rows,
+        spill_bytes=limits.sorting,
+        progress=progress,
+    )
+    with reading as cohort:
         fit_id = name_of_fit(cohort.cohort_hash, config.as_json(), estimator.ESTIMATOR_VERSION)
         _refuse_unknown_sites(cohort, sites)
+        limits.require(cohort.report.outcomes, cohort.report.riders)
         confirmed = (fit_id,) in known
         estimate = None if confirmed else estimator.fit(cohort.observations(), config, progress)
         progress("record", 0.0)
         with open_store(store_path, write=True, wait=wait, create=True) as store:
+            store.limit_memory(limits.database)
             if OptedOut.of(store).digests - opted_out.digests:
                 raise StoreBusy("a rider opted out while this cohort was being fitted; run the command again")
             recorded = record_fit(store, fit_id, cohort, config, estimate, sites)

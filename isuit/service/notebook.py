@@ -27,7 +27,10 @@ from isuit.published import (
     ExportReport,
     FitSummary,
     Format,
+    HeadReport,
+    KeyRotated,
     PageWritten,
+    Proved,
     Pseudonymised,
     RederiveReport,
     Reinstated,
@@ -36,7 +39,7 @@ from isuit.published import (
     Status,
     VerifyReport,
 )
-from isuit.service import checks, fitting, history, inputs, releases, reports, riders
+from isuit.service import checks, fitting, heads, history, inputs, proving, releases, reports, riders
 from isuit.service.bars import notebook_progress
 from isuit.service.pseudonymising import pseudonymise
 from isuit.service.release_rederivation import rederive_release
@@ -131,6 +134,7 @@ class StoreHandle:
         observed_until: date | None = None,
         columns: Mapping[str, str] | None = None,
         timezone: str | None = None,
+        memory: str | int | None = None,
     ) -> RecordedFit:
         """Fit a cohort (a frame with the Arrow interface, arrays by name, or a path) and record the result.
 
@@ -148,6 +152,7 @@ class StoreHandle:
                 timezone=timezone,
                 sites=inputs.read_sites(Path(sites)) if isinstance(sites, (str, Path)) else sites,
                 wait=self.wait,
+                memory=memory,
                 progress=progress,
             )
         counts = (fitted.outcomes, fitted.riders, fitted.sites)
@@ -201,14 +206,48 @@ class StoreHandle:
         """
         return history.status(self.path, self.wait)
 
-    def verify(self, known_head: str | None = None) -> VerifyReport:
+    def verify(
+        self,
+        known_head: str | None = None,
+        *,
+        trusted_key: str | Path | None = None,
+        checkpoint: str | Path | None = None,
+    ) -> VerifyReport:
         """Hold every table against the log; a head that you wrote down proves that nothing since was rewritten.
+
+        So does a signed checkpoint that you kept, by the store's key.
 
         >>> store.verify(store.status().log_head).ok
         True
         """
+        key, kept = (None if given is None else Path(given) for given in (trusted_key, checkpoint))
         with notebook_progress() as progress:
-            return checks.verify(self.path, known_head, self.wait, progress)
+            return checks.verify(self.path, known_head, self.wait, progress, trusted_key=key, checkpoint=kept)
+
+    def head(self, *, signed: bool = False) -> HeadReport:
+        """Where the log stands; signed, it is what others keep to hold against the store later.
+
+        >>> store.head().origin
+        'isuit/...'
+        """
+        return heads.head(self.path, signed=signed, wait=self.wait)
+
+    def rotate_key(self) -> KeyRotated:
+        """Replace the key that signs heads by a new one, which the old one signs for.
+
+        >>> store.rotate_key().key == store.head().key
+        True
+        """
+        return heads.rotate_key(self.path, self.wait)
+
+    def prove(self, reference: str | None, out: str | Path, *, since: str | Path | None = None) -> Proved:
+        """Write a proof that a fit or release is in the log, or that the log extends a kept checkpoint.
+
+        >>> store.prove(recorded.fit_id, "proof.json").file
+        'proof.json'
+        """
+        kept = None if since is None else Path(since)
+        return proving.prove(self.path, reference, Path(out), since=kept, wait=self.wait)
 
     def pseudonymise(self, files: str | Path | list[str], out: str | Path, **reading: Any) -> Pseudonymised:
         """Write a cohort with random tokens instead of IDs; the store keeps the map.

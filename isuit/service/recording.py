@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
@@ -11,13 +11,28 @@ import duckdb
 import rfc8785
 
 from isuit import __version__
-from isuit.audit.commitments import ROWS_LEAF_TAG, SKILL_LEAF_TAG, Commitment, rider_lines, skill_content
+from isuit.audit.commitments import (
+    ROWS_LEAF_TAG,
+    SKILL_LEAF_TAG,
+    BareLeaves,
+    committed,
+    rider_lines,
+    skill_content,
+)
 from isuit.audit.log import append_event
 from isuit.audit.results import result_digest
-from isuit.domain import Estimate, FitConfig
+from isuit.columns import slices
+from isuit.domain import Estimate, FitConfig, Skills
 from isuit.ingest import Cohort
 from isuit.record import as_json
-from isuit.store.cohorts import StoredCohort, find_cohort, insert_cohort, insert_commitments, insert_outcomes
+from isuit.store.cohorts import (
+    StoredCohort,
+    find_cohort,
+    insert_cohort,
+    insert_commitments,
+    insert_leaves,
+    insert_outcomes,
+)
 from isuit.store.fits import StoredFit, curve_rows, get_fit, insert_atlas, insert_fit, insert_skills
 from isuit.store.opening import Store
 from isuit.store.sites import Coordinates, record_sites
@@ -52,8 +67,8 @@ def register_cohort(connection: duckdb.DuckDBPyConnection, cohort: Cohort) -> No
     The outcomes pass twice, to be stored and to be committed to: reading them again costs little beside either.
     """
     untimed = _store_outcomes(connection, cohort)
-    commitment = _commit_rows(connection, cohort)
-    record = _cohort_record(cohort, untimed, commitment)
+    bare = _commit(connection, cohort.cohort_hash, ROWS_LEAF_TAG, rider_lines(cohort.batches()))
+    record = _cohort_record(cohort, untimed, bare.root)
     insert_cohort(connection, record)
     _log_cohort(connection, record, cohort.report.excluded_rows)
 
@@ -67,16 +82,20 @@ def _store_outcomes(connection: duckdb.DuckDBPyConnection, cohort: Cohort) -> in
     return untimed
 
 
-def _commit_rows(connection: duckdb.DuckDBPyConnection, cohort: Cohort) -> Commitment:
-    """A salted leaf over each rider's canonical lines."""
-    commitment = Commitment()
-    for rider, lines in rider_lines(cohort.batches()):
-        commitment.add(rider, ROWS_LEAF_TAG, lines)
-    insert_commitments(connection, cohort.cohort_hash, commitment.riders, commitment.salts, commitment.leaves)
-    return commitment
+def _commit(
+    connection: duckdb.DuckDBPyConnection, subject: str, tag: str, contents: Iterable[tuple[str, bytes]]
+) -> BareLeaves:
+    """A salted leaf over each rider's content, stored some riders at a time; the bare leaves, stored in order."""
+    bare = BareLeaves()
+    for some in committed(tag, contents):
+        insert_commitments(connection, subject, some.riders, some.salts, some.leaves)
+        bare.add(some.leaves)
+    for leaves in bare.in_order():
+        insert_leaves(connection, subject, leaves)
+    return bare
 
 
-def _cohort_record(cohort: Cohort, untimed: int, commitment: Commitment) -> StoredCohort:
+def _cohort_record(cohort: Cohort, untimed: int, commitment: str) -> StoredCohort:
     report = cohort.report
     return StoredCohort(
         cohort_hash=cohort.cohort_hash,
@@ -86,7 +105,7 @@ def _cohort_record(cohort: Cohort, untimed: int, commitment: Commitment) -> Stor
         observed_from=_naive(report.observed_from),
         observed_until=_naive(report.observed_until),
         untimed=untimed,
-        commitment=commitment.root,
+        commitment=commitment,
         registered_at=_now(),
     )
 
@@ -121,7 +140,7 @@ def _append_fit(
 
 
 def record_of(
-    fit_id: str, cohort_hash: str, config: FitConfig, estimate: Estimate, commitment: Commitment | None
+    fit_id: str, cohort_hash: str, config: FitConfig, estimate: Estimate, commitment: BareLeaves | None
 ) -> StoredFit:
     """A fit's record as it is written down; `commitment` is over its skills."""
     digest = result_digest(estimate.kind, estimate.discrimination, estimate.discrimination_se, curve_rows(estimate))
@@ -149,17 +168,19 @@ def record_of(
     )
 
 
-def _commit_skills(connection: duckdb.DuckDBPyConnection, fit_id: str, estimate: Estimate) -> Commitment | None:
+def _commit_skills(connection: duckdb.DuckDBPyConnection, fit_id: str, estimate: Estimate) -> BareLeaves | None:
     skills = estimate.skills
     if skills is None or not skills.riders:
         return None
     insert_skills(connection, fit_id, skills)
-    commitment = Commitment()
+    return _commit(connection, fit_id, SKILL_LEAF_TAG, ((row[0], skill_content(row)) for row in _skill_rows(skills)))
+
+
+def _skill_rows(skills: Skills) -> Iterator[tuple[Any, ...]]:
+    """Rider, mean, sd, outcomes, bins, usable; as Python's own values only a few riders at a time."""
     columns = (skills.mean, skills.sd, skills.outcomes, skills.bins, skills.usable)
-    for row in zip(skills.riders, *(column.tolist() for column in columns), strict=True):
-        commitment.add(row[0], SKILL_LEAF_TAG, skill_content(row))
-    insert_commitments(connection, fit_id, commitment.riders, commitment.salts, commitment.leaves)
-    return commitment
+    for part in slices(len(skills.riders)):
+        yield from zip(skills.riders[part], *(column[part].tolist() for column in columns), strict=True)
 
 
 def canonical_json(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""The public atlas: `isuit export-atlas` and `isuit check-release`.
+"""The public atlas: `isuit export-atlas`.
 
 A release is made under the exclusive lock, recorded and logged in one transaction, and then written to its file. A
 release that is there already is written again from its stored rows, whatever happened to the store since.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -17,16 +17,18 @@ from typing import Any
 import duckdb
 
 from isuit import __version__
-from isuit.audit.log import append_event, log_head
+from isuit.audit.keys import signing_key
+from isuit.audit.log import Event, append_event, log_head, read_log
+from isuit.audit.proving import prove
 from isuit.erasure.suppression import OptedOut
 from isuit.errors import InputError, PolicyRefusal
 from isuit.files import PUBLIC, CannotWrite, whole
-from isuit.published import ExportReport, Format, MetricDescription, ReleaseCheck, ReleaseMetadata
+from isuit.published import ExportReport, Format, MetricDescription, Proof, ReleaseMetadata
 from isuit.release import dates
 from isuit.release.bins import Bins
 from isuit.release.eligibility import Topic
-from isuit.release.files import EXTENSIONS, check_file, files
-from isuit.release.format import described, lines_digest
+from isuit.release.files import EXTENSIONS, files
+from isuit.release.format import described, lines_digest, metadata_digest, with_proof
 from isuit.release.making import Draft, Progress, Series, Source, make_release
 from isuit.release.policy import Policy, policy_of
 from isuit.release.timeline import Published
@@ -65,7 +67,13 @@ def export_atlas(
         known = published_on(day, releases)
         if known is not None:
             lines = release_lines(store.connection, known.release_id)
-            _write(files(path, kind, lines, known.metadata, _before(store, releases, day, kind)), lambda: None)
+            before = _before(store, releases, day, kind)
+            _write(
+                lambda about: files(path, kind, lines, about, before),
+                known.metadata,
+                nullcontext,
+                lambda: _proof(store, known),
+            )
             notes = ["this release was made before; its rows are written again as they were published"]
             return Exported(_report(store, known, path, kind, None, notes), notes)
         _refuse_date(day, releases, policy)
@@ -75,18 +83,14 @@ def export_atlas(
             raise PolicyRefusal(_nothing_qualifies(explanation))
         record, lines = _record(draft, day, policy)
 
-        def record_it() -> None:
-            with store.transaction() as connection:
-                insert_release(connection, record, lines, draft.records, draft.members)
-                _log(connection, record, store.key)
+        def record_it() -> Proof | None:
+            insert_release(store.connection, record, lines, draft.records, draft.members)
+            _log(store.connection, record, store.key)
+            return _proof(store, record)
 
-        _write(files(path, kind, lines, record.metadata, _before(store, releases, day, kind)), record_it)
+        before = _before(store, releases, day, kind)
+        _write(lambda about: files(path, kind, lines, about, before), record.metadata, store.transaction, record_it)
         return Exported(_report(store, record, path, kind, draft, []), explanation)
-
-
-def check_release(path: Path) -> ReleaseCheck:
-    """Verify a release's file by itself: row count, digest, schema."""
-    return check_file(path)
 
 
 def source_of(store: Store, as_of: datetime | None = None) -> Source:
@@ -234,7 +238,12 @@ def _metric(topic: Topic, bins: Bins, discrimination: float | None) -> MetricDes
 
 
 def _log(connection: duckdb.DuckDBPyConnection, record: ReleaseRecord, key: bytes) -> None:
-    payload = {"release": record.release_id, "digest": record.digest, "rows": record.row_count}
+    payload = {
+        "release": record.release_id,
+        "digest": record.digest,
+        "metadata_digest": metadata_digest(json.loads(record.metadata)),
+        "rows": record.row_count,
+    }
     append_event(
         connection,
         "release-made",
@@ -245,14 +254,41 @@ def _log(connection: duckdb.DuckDBPyConnection, record: ReleaseRecord, key: byte
     )
 
 
-def _write(content: Mapping[Path, bytes], record: Callable[[], None]) -> None:
-    """Write next to the targets, record, then rename: a full disk records nothing, and no file is ever half there."""
+def _proof(store: Store, record: ReleaseRecord) -> Proof | None:
+    """That the log has the release, by the log up to its event: the same whenever the file is written again.
+
+    None for a release of a version whose events did not cover the metadata.
+    """
+
+    def wanted(event: Event) -> bool:
+        content = event.content if event.kind == "release-made" else {}
+        return content.get("release") == record.release_id and "metadata_digest" in content
+
+    events = read_log(store.connection)
+    last = max((place for place, event in enumerate(events) if wanted(event)), default=None)
+    return (
+        None if last is None else prove(events[: last + 1], signing_key(store.connection, store.paths), wanted=wanted)
+    )
+
+
+def _write(
+    content: Callable[[str], Mapping[Path, bytes]],
+    metadata: str,
+    transaction: Callable[[], AbstractContextManager[object]],
+    record: Callable[[], Proof | None],
+) -> None:
+    """Record, write next to the targets, commit, then rename; `content` are the files that carry these metadata.
+
+    So a full disk records nothing, no file is ever half there, and the file can hold the proof that it is recorded.
+    """
     recorded = False
     try:
         with ExitStack() as written:  # its end gives the files their names
-            for path, data in content.items():
-                written.enter_context(whole(path, PUBLIC)).write_bytes(data)
-            record()
+            with transaction():
+                proof = record()
+                about = with_proof(metadata, None if proof is None else proof.as_json())
+                for target, data in content(about).items():
+                    written.enter_context(whole(target, PUBLIC)).write_bytes(data)
             recorded = True
     except CannotWrite as error:
         if recorded:

@@ -40,6 +40,7 @@ def open_store(
         tool_version=__version__,
         record=_record,
         finish=finish_pending,
+        beside={"0002-signing-key": _begin_signing},
         inspect=inspect,
     )
 
@@ -48,6 +49,12 @@ def _record(
     connection: duckdb.DuckDBPyConnection, kind: str, payload: dict[str, object], rows: dict[str, list[str]]
 ) -> str:
     return append_event(connection, kind, payload, rows=rows)
+
+
+def _begin_signing(connection: duckdb.DuckDBPyConnection, paths: StorePaths) -> None:
+    from isuit.audit.keys import begin_signing
+
+    begin_signing(connection, paths)
 
 
 def finish_pending(paths: StorePaths, key: bytes) -> None:

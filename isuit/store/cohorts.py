@@ -93,8 +93,15 @@ def stored_outcomes(connection: duckdb.DuckDBPyConnection, cohort_hash: str) -> 
 def insert_commitments(
     connection: duckdb.DuckDBPyConnection, subject: str, riders: list[str], salts: list[bytes], leaves: list[str]
 ) -> None:
-    """Who stands behind which leaf (personal), and the bare leaves, by value so that their order tells nothing."""
-    names = pa.array([subject] * len(riders), pa.string())
-    personal = {"subject": names, "rider": riders, "salt": pa.array(salts, pa.binary()), "leaf": leaves}
-    insert(connection, "personal.commitments", pa.table(personal))
-    insert(connection, "ledger.leaves", pa.table({"subject": names, "leaf": sorted(leaves)}))
+    """Who stands behind which leaf: personal."""
+    columns = {"rider": riders, "salt": pa.array(salts, pa.binary()), "leaf": leaves}
+    insert(connection, "personal.commitments", pa.table(_named(subject, len(riders)) | columns))
+
+
+def insert_leaves(connection: duckdb.DuckDBPyConnection, subject: str, leaves: list[str]) -> None:
+    """Bare leaves, which must come sorted by value: another order would tell whose they are."""
+    insert(connection, "ledger.leaves", pa.table(_named(subject, len(leaves)) | {"leaf": leaves}))
+
+
+def _named(subject: str, count: int) -> dict[str, pa.Array | list[str]]:
+    return {"subject": pa.array([subject] * count, pa.string())}

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from functools import partial
+from typing import Any, Protocol
 
 import duckdb
 import rfc8785
 
 from isuit.errors import StoreError
 from isuit.store.connection import connect
-from isuit.store.migrations import Record, migrate
-from isuit.store.paths import DIRECTORY_MODE, FILE_MODE, StorePaths, sync_directory
+from isuit.store.migrations import Connection, Record, migrate
+from isuit.store.paths import DIRECTORY_MODE, FILE_MODE, StorePaths, sync_directory, write_secret
 
 KEY_BYTES = 32
+
+
+class Beside(Protocol):
+    """What a migration does beside its tables, in its transaction."""
+
+    def __call__(self, connection: Connection, paths: StorePaths) -> None: ...
 
 
 def key_digest(key: bytes) -> str:
@@ -44,13 +50,14 @@ class Founding:
     policy: Mapping[str, Any]
     tool_version: str
     record: Record
+    beside: Mapping[str, Beside]  # by migration
 
     def found(self) -> None:
         self.paths.spill.mkdir(mode=DIRECTORY_MODE, exist_ok=True)
         key = self._make_key()
         connection = connect(self.paths.founding, self.paths.spill, read_only=False)
         try:
-            migrate(connection, self.record, lambda open_connection: self._describe(open_connection, key))
+            self._migrate(connection, lambda open_connection: self._describe(open_connection, key))
             connection.execute("CHECKPOINT")
         finally:
             connection.close()
@@ -61,19 +68,18 @@ class Founding:
     def upgrade(self) -> None:
         connection = connect(self.paths.database, self.paths.spill, read_only=False)
         try:
-            migrate(connection, self.record, lambda _: None)
+            self._migrate(connection, lambda _: None)
         finally:
             connection.close()
 
+    def _migrate(self, connection: Connection, found: Callable[[Connection], None]) -> None:
+        beside = {name: partial(step, paths=self.paths) for name, step in self.beside.items()}
+        migrate(connection, self.record, found, beside)
+
     def _make_key(self) -> bytes:
         # A key left by a founding that was killed was never used; a new one is as good.
-        self.paths.key.unlink(missing_ok=True)
         key = secrets.token_bytes(KEY_BYTES)
-        descriptor = os.open(self.paths.key, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(key)
-            file.flush()
-            os.fsync(file.fileno())
+        write_secret(self.paths.key, key)
         return key
 
     def _describe(self, connection: duckdb.DuckDBPyConnection, key: bytes) -> None:

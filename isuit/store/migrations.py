@@ -9,7 +9,7 @@ A step that changes a table must also log the new digests of its rows (`isuit.au
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
 import duckdb
@@ -177,8 +177,13 @@ CREATE TABLE personal.suppressed (
 """
 
 
+def signing_key(connection: Connection) -> None:
+    """No table: a store of this step has a signing key, whose public half is in the log (`isuit.audit.keys`)."""
+
+
 MIGRATIONS: dict[str, Callable[[Connection], None]] = {
     "0001-tables": tables,
+    "0002-signing-key": signing_key,
 }
 
 
@@ -206,8 +211,16 @@ def outstanding(connection: Connection) -> list[str]:
     return [name for name in MIGRATIONS if name not in done]
 
 
-def migrate(connection: Connection, record: Record, found: Callable[[Connection], None]) -> None:
-    """Take every outstanding step, each in one transaction with its record; `found` runs within the very first."""
+def migrate(
+    connection: Connection,
+    record: Record,
+    found: Callable[[Connection], None],
+    beside: Mapping[str, Callable[[Connection], None]],
+) -> None:
+    """Take every outstanding step, each in one transaction with its record.
+
+    `found` runs within the very first, and what a step needs beside its tables, by its name, within its own.
+    """
     for name in outstanding(connection):
         first = not applied(connection)
         connection.execute("BEGIN")
@@ -215,6 +228,8 @@ def migrate(connection: Connection, record: Record, found: Callable[[Connection]
             MIGRATIONS[name](connection)
             if first:
                 found(connection)
+            if name in beside:
+                beside[name](connection)
             connection.execute(
                 "INSERT INTO ledger.migrations VALUES (?, ?)", [name, datetime.now(UTC).replace(tzinfo=None)]
             )

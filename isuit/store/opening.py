@@ -26,7 +26,7 @@ import duckdb
 
 from isuit.errors import StoreError, Unfinished, UnfinishedWarning
 from isuit.store.connection import busy, connect, explain, is_foreign_lock
-from isuit.store.founding import Founding, key_digest, read_key
+from isuit.store.founding import Beside, Founding, key_digest, read_key
 from isuit.store.lock import StoreLock
 from isuit.store.migrations import Record, outstanding, refuse_newer
 from isuit.store.paths import DIRECTORY_MODE, FILE_MODE, StorePaths
@@ -51,6 +51,10 @@ class Store:
         if self._connection is None:
             self._connection = connect(self.paths.database, self.paths.spill, read_only=not self.writable)
         return self._connection
+
+    def limit_memory(self, size: int) -> None:
+        """Let the database keep so many bytes in memory; it spills the rest into `tmp/`."""
+        self.connection.execute(f"SET memory_limit = '{int(size)}B'")
 
     @property
     def policy(self) -> dict[str, Any]:
@@ -94,6 +98,7 @@ def open_store(
     tool_version: str,
     record: Record,
     finish: Finish,
+    beside: Mapping[str, Beside],
     inspect: bool = False,
 ) -> Iterator[Store]:
     """Open the store at `path`; `create` makes one where there is none, with `policy`.
@@ -106,7 +111,7 @@ def open_store(
         _prepare_directory(paths, create=create)
         lock = StoreLock(paths.lock)
     try:
-        found = Founding(paths, policy, tool_version, record)
+        found = Founding(paths, policy, tool_version, record, beside)
         with _explained(paths, duckdb.Error, OSError):
             store = _acquire(paths, lock, found, finish, write=write, wait=wait, create=create, inspect=inspect)
         # Inside the block an OSError is about the caller's own files.

@@ -33,6 +33,15 @@ class StorePaths:
         return self.directory / "key"
 
     @property
+    def signing_key(self) -> Path:
+        """The seed of the key that signs heads; `next_signing_key` holds its successor while keys are rotated."""
+        return self.directory / "signing-key"
+
+    @property
+    def next_signing_key(self) -> Path:
+        return self.directory / "signing-key.next"
+
+    @property
     def spill(self) -> Path:
         """DuckDB's spill directory; also where a new database is made before it is renamed into place."""
         return self.directory / "tmp"
@@ -53,7 +62,19 @@ class StorePaths:
 
     def names(self) -> set[str]:
         """Every name that a store's directory may hold; anything else is not ours."""
-        return {path.name for path in (self.lock, self.database, self.wal, self.key, self.spill, self.retired)}
+        keys = (self.key, self.signing_key, self.next_signing_key)
+        return {path.name for path in (self.lock, self.database, self.wal, *keys, self.spill, self.retired)}
+
+
+def write_secret(path: Path, content: bytes) -> None:
+    """Write a key's bytes where nothing else stands, readable by the owner alone, and make them last."""
+    path.unlink(missing_ok=True)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    sync_directory(path.parent)
 
 
 def sync_directory(directory: Path) -> None:

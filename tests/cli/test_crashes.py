@@ -117,7 +117,7 @@ def test_kill_9_at_random_moments(server: Server, cohorts: Callable[[int], Path]
         assert after in (before, (before[0] + 1, before[1] + 1)), "half a fit"
         if code == 0:
             assert after != before
-        assert not is_store(store) or set(os.listdir(store)) == {"LOCK", "store.duckdb", "key", "tmp"}
+        assert not is_store(store) or set(os.listdir(store)) == {"LOCK", "store.duckdb", "key", "signing-key", "tmp"}
     assert killed >= 10
     # What was cut short can be done again.
     for trial in range(0, 40, 8):

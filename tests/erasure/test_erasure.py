@@ -39,7 +39,7 @@ def test_no_byte_is_left_and_nobody_else_is_touched(tmp_path: Path) -> None:
     assert files_with(path, MARKED.encode(), prefix) == []
     assert storage_defects(path) == []
     assert contents(path) == before
-    assert sorted(file.name for file in path.iterdir()) == ["LOCK", "key", "store.duckdb", "tmp"]
+    assert sorted(file.name for file in path.iterdir()) == ["LOCK", "key", "signing-key", "store.duckdb", "tmp"]
     assert list((path / "tmp").iterdir()) == []
     report = verify(path)
     assert report.disagreements == []

@@ -79,7 +79,7 @@ def check(store: Path, original: Path, others: dict[str, Any], thorough: bool = 
         assert not thorough or storage_defects(store) == []
     else:
         assert held(store, MARKED) == held(original, MARKED)
-    assert sorted(file.name for file in store.iterdir()) == ["LOCK", "key", "store.duckdb", "tmp"]
+    assert sorted(file.name for file in store.iterdir()) == ["LOCK", "key", "signing-key", "store.duckdb", "tmp"]
     assert list((store / "tmp").iterdir()) == []
     assert not thorough or verify(store).disagreements == []
     return gone

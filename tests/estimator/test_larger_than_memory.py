@@ -29,7 +29,7 @@ from isuit.ingest import read_cohort, sorting
 
 path, small, cap = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 if small:
-    sorting.SPILL_MEMORY, sorting.IN_MEMORY_ROWS, columns.IN_MEMORY_BYTES = "48MB", 1 << 16, 1 << 20
+    sorting.IN_MEMORY_ROWS, columns.IN_MEMORY_BYTES = 1 << 16, 1 << 20
     reading.HASH_ROWS = 1 << 13
 heldout.MOST_ROWS, forecasts.REPLICATES = 100_000, 50
 if cap:
@@ -37,7 +37,8 @@ if cap:
     with open("/proc/self/status") as status:
         used = next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmData"))
     resource.setrlimit(resource.RLIMIT_DATA, (used + cap, used + cap))
-with read_cohort(path, in_memory_rows=sorting.IN_MEMORY_ROWS) as cohort:
+spill = 48 * 10**6 if small else sorting.SPILL_BYTES
+with read_cohort(path, in_memory_rows=sorting.IN_MEMORY_ROWS, spill_bytes=spill) as cohort:
     data = cohort.observations()
 found = fit(data, FitConfig())
 curves = [(curve.difficulty.tolist(), curve.difficulty_se.tolist()) for curve in found.curves]

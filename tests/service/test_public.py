@@ -30,7 +30,8 @@ COMMANDS = {
     "delete-rider": "store.delete_rider", "show-rider": "store.show_rider", "reinstate": "store.reinstate",
     "pseudonymise": "store.pseudonymise", "export-atlas": "store.export_atlas",
     "check-release": "isuit.check_release", "status": "store.status", "init": "store.init",
-    "latent-demo": "isuit.latent_demo",
+    "latent-demo": "isuit.latent_demo", "head": "store.head", "rotate-key": "store.rotate_key",
+    "prove": "store.prove", "check-proof": "isuit.check_proof", "witness": "isuit.witness",
 }  # fmt: skip
 OWNERS: dict[str, Any] = {"store": StoreHandle, "fit": RecordedFit, "isuit": isuit}
 
@@ -76,7 +77,13 @@ def test_every_example_runs(
     names = {"isuit": isuit, "store": store, "recorded": recorded, "fit": fit, "cohort": cohort}
     finder, runner = doctest.DocTestFinder(recurse=False), doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
     # A release is checked after it was made, and a bundle read after it was written.
-    late = ("isuit.check_release", "isuit.rederive_bundle", "StoreHandle.rederive_release", "StoreHandle.reinstate")
+    late = (
+        "isuit.check_proof",
+        "isuit.check_release",
+        "isuit.rederive_bundle",
+        "StoreHandle.rederive_release",
+        "StoreHandle.reinstate",
+    )
     for name, member in sorted(public(), key=lambda found: late.index(found[0]) if found[0] in late else -1):
         function = getattr(member, "func", None) or getattr(member, "fget", None) or member
         for example in finder.find(function, name, globs=names):

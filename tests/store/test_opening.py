@@ -34,12 +34,14 @@ def mode(path: Path) -> int:
 
 def test_a_new_store_is_private_and_its_log_starts(store_path: Path) -> None:
     assert mode(store_path) == 0o700
-    assert {path.name for path in store_path.iterdir()} == {"LOCK", "store.duckdb", "key", "tmp"}
+    assert {path.name for path in store_path.iterdir()} == {"LOCK", "store.duckdb", "key", "signing-key", "tmp"}
     assert mode(store_path / "store.duckdb") == mode(store_path / "key") == mode(store_path / "LOCK") == 0o600
     assert mode(store_path / "tmp") == 0o700
     with open_store(store_path) as store:
         events = read_log(store.connection)
-        assert [event.kind for event in events] == ["store-created", *["migration-applied"] * len(MIGRATIONS)]
+        kinds = [event.kind for event in events]
+        assert kinds[:4] == ["store-created", "migration-applied", "signing-key-made", "migration-applied"]
+        assert kinds.count("migration-applied") == len(MIGRATIONS)
         assert [event.computed_head() for event in events] == [event.head for event in events]
         assert log_head(store.connection) == events[-1].head
         assert store.policy.items() >= {"k": 10, "lag_days": 90, "resolution": 7}.items()
@@ -144,7 +146,7 @@ def test_a_store_killed_while_it_was_made_is_made_again(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="no store"), open_store(path):
         pass
     with open_store(path, write=True, create=True) as store:
-        assert len(read_log(store.connection)) == 1 + len(MIGRATIONS)
+        assert len(read_log(store.connection)) == 2 + len(MIGRATIONS)
 
 
 def test_a_wal_left_by_a_killed_writer_is_taken_in(store_path: Path) -> None:
@@ -158,7 +160,7 @@ def test_a_wal_left_by_a_killed_writer_is_taken_in(store_path: Path) -> None:
     subprocess.run([sys.executable, "-c", program, str(store_path)], check=False)
     assert (store_path / "store.duckdb.wal").exists()
     with open_store(store_path) as store:
-        assert len(read_log(store.connection)) == 2 + len(MIGRATIONS)
+        assert len(read_log(store.connection)) == 3 + len(MIGRATIONS)
     assert not (store_path / "store.duckdb.wal").exists()
 
 

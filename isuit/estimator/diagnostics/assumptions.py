@@ -32,6 +32,7 @@ from ..model.population import visits
 LEVEL = 0.01
 LEAST_RIDERS = 50  # with fewer the variance among riders is too uncertain to test with
 MOST_ENTRIES = 1 << 22  # counts that are looked at; in a larger cohort those of every second or third rider, and so on
+MOST_RIDERS = 1 << 17  # and riders: a score for every parameter and rider is more than all else that a fit holds
 CLIENTELE_RIDERS = 20  # a clientele of fewer counts with the rest
 MOST_CLIENTELES = 8
 _OTHERS = -1  # code of the riders who are in none of the largest clienteles
@@ -57,9 +58,10 @@ class _Tested:
 
     @classmethod
     def of(cls, fit: LatentFit) -> _Tested:
-        """All riders; of a cohort with more than `MOST_ENTRIES` counts, every second or third rider, and so on."""
+        """All riders; of more than `MOST_ENTRIES` counts or `MOST_RIDERS`, every second or third rider, and so on."""
         solution, likelihood = fit.solution, fit.problem.likelihood
-        posterior, every = solution.at.posterior, -(-likelihood.counts.trials.nnz // MOST_ENTRIES)
+        counts, posterior = likelihood.counts, solution.at.posterior
+        every = max(-(-counts.trials.nnz // MOST_ENTRIES), -(-counts.riders // MOST_RIDERS))
         if every > 1:
             part = fit.problem.of_riders(slice(None, None, every))
             likelihood, posterior = part.likelihood, evaluate(part, solution.phi, None, False)[0].posterior

@@ -30,6 +30,7 @@ from . import cholesky
 _Number = TypeVar("_Number", np.float64, np.int64)
 
 DENSE = 2_000  # own parameters up to which the own part is factored as a whole
+COARSE = 6_000  # places, those most coupled to others, whose level is kept in a dense matrix (0.3 GB)
 _PROBES = 24
 _SEED = 7  # any constant: the same matrix must give the same numbers
 _MOST_ITERATIONS = 2_000
@@ -300,7 +301,8 @@ class Coupled(_OwnPart):
 
     With the blocks made unit matrices, the own part is I + E, and E is small but in one direction of each place, its
     level: a rider who is better than thought lifts all places that they visit. That direction of every place, P, is
-    kept in one dense matrix; the others, Q, are eliminated to second order in E:
+    kept in one dense matrix (of more than `COARSE` places, of those that are coupled most: a place with two outcomes
+    hangs on its prior, and is coupled to nobody much); the others, Q, are eliminated to second order in E:
 
         G = I + E_PP - E_PQ E_QP,      inverse_PP = G^-1,      inverse_QP = -E_QP G^-1,
         inverse_QQ = I + E_QP G^-1 E_PQ + E_QQ E_QQ.
@@ -353,26 +355,34 @@ class Coupled(_OwnPart):
     def blocks(self) -> FloatArray:
         matrix, half = self.matrix, self._half
         places, width = matrix.own.shape[:2]
-        q = width - 1
         coupling = _rotated(matrix, half)
         strength = np.zeros_like(matrix.own)
         _gram_of_pairs(coupling, matrix.first, matrix.second, strength)
         # Eigenvectors in rising order: the last one of each place is P.
-        turned = np.matmul(np.linalg.eigh(strength)[1].transpose(0, 2, 1), half)
+        size, vectors = np.linalg.eigh(strength)
+        turned = np.matmul(vectors.transpose(0, 2, 1), half)
         coupling = _rotated(matrix, turned)
-        start, neighbour, pair, swapped = _neighbours(matrix.first, matrix.second, places)
-        middle = np.eye(places)
-        middle[matrix.first, matrix.second] = coupling[:, q, q]
-        middle[matrix.second, matrix.first] = coupling[:, q, q]
-        _eliminate(start, neighbour, pair, swapped, coupling, middle)
+        kept = np.sort(np.argsort(-size[:, -1], kind="stable")[:COARSE])
+        row = np.full(places, -1)
+        row[kept] = np.arange(kept.size)
+        start, neighbour, pair, swapped = _neighbours(matrix.first, matrix.second, places, row)
+        middle = np.eye(kept.size)
+        both = (row[matrix.first] >= 0) & (row[matrix.second] >= 0)
+        one, other = row[matrix.first[both]], row[matrix.second[both]]
+        middle[one, other] = middle[other, one] = coupling[both, -1, -1]
+        _eliminate(start, neighbour, pair, swapped, row, coupling, middle)
         middle = cholesky.inverse(cholesky.factor(middle))
         unit = np.zeros_like(matrix.own)
-        _back(start, neighbour, pair, swapped, coupling, middle, unit)
-        unit[:, q, q] = np.diag(middle)
+        _back(start, neighbour, pair, swapped, row, coupling, middle, unit)
+        unit[kept, -1, -1] = np.diag(middle)
+        # Between directions of Q; a level that is kept is none of them.
+        coupling[row[matrix.first] >= 0, -1, :] = 0.0
+        coupling[row[matrix.second] >= 0, :, -1] = 0.0
         again = np.zeros_like(matrix.own)
-        _gram_of_pairs(coupling[:, :q, :q], matrix.first, matrix.second, again[:, :q, :q])
-        unit[:, :q, :q] += np.eye(q) + again[:, :q, :q]
-        return np.asarray(np.matmul(np.matmul(turned.transpose(0, 2, 1), unit), turned))
+        _gram_of_pairs(coupling, matrix.first, matrix.second, again)
+        identity = np.tile(np.eye(width), (places, 1, 1))
+        identity[kept, -1, -1] = 0.0
+        return np.asarray(np.matmul(np.matmul(turned.transpose(0, 2, 1), unit + identity + again), turned))
 
     @cached_property
     def pairs(self) -> FloatArray:
@@ -392,14 +402,15 @@ def _rotated(matrix: Arrow, turn: FloatArray) -> FloatArray:
     return np.asarray(np.matmul(np.matmul(turn[matrix.first], matrix.pairs), turn[matrix.second].transpose(0, 2, 1)))
 
 
-def _neighbours(first: IntArray, second: IntArray, places: int) -> tuple[IntArray, IntArray, IntArray, IntArray]:
-    """Of each place its neighbours: where they start, who they are, which pair, and whether the place is its second."""
-    place = np.concatenate([first, second])
+def _neighbours(
+    first: IntArray, second: IntArray, places: int, row: IntArray
+) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+    """Of each place the neighbours with a row: where they start, their rows, which pair, whether it is its second."""
+    place, other = np.concatenate([first, second]), np.concatenate([second, first])
     order = np.argsort(place, kind="stable")
-    start = np.concatenate([[0], np.cumsum(np.bincount(place, minlength=places))])
-    pair = np.tile(np.arange(first.size), 2)
-    swapped = np.repeat([0, 1], first.size)
-    return start, np.concatenate([second, first])[order], pair[order], swapped[order]
+    order = order[row[other[order]] >= 0]
+    start = np.concatenate([[0], np.cumsum(np.bincount(place[order], minlength=places))])
+    return start, row[other[order]], order % max(1, first.size), order // max(1, first.size)
 
 
 @compiled
@@ -432,37 +443,37 @@ def _gram_of_pairs(pairs, first, second, total):
 
 @compiled
 def _rows_to_coarse(place, start, pair, swapped, coupling, rows):
-    """E_QP of one place: neighbours x the place's other directions."""
-    q = coupling.shape[1] - 1
-    for i in range(start[place + 1] - start[place]):
+    """E_QP of one place: neighbours with a row x the place's directions in Q."""
+    last = coupling.shape[1] - 1
+    for i in range(rows.shape[0]):
         z = pair[start[place] + i]
-        for k in range(q):
-            rows[i, k] = coupling[z, q, k] if swapped[start[place] + i] else coupling[z, k, q]
+        for k in range(rows.shape[1]):
+            rows[i, k] = coupling[z, last, k] if swapped[start[place] + i] else coupling[z, k, last]
 
 
 @compiled
-def _eliminate(start, neighbour, pair, swapped, coupling, middle):
+def _eliminate(start, neighbour, pair, swapped, row, coupling, middle):
     """middle -= E_PQ E_QP, place by place of Q."""
-    q = coupling.shape[1] - 1
     for place in range(start.size - 1):
         count = start[place + 1] - start[place]
-        rows = np.empty((count, q))
+        rows = np.empty((count, coupling.shape[1] - (row[place] >= 0)))
         _rows_to_coarse(place, start, pair, swapped, coupling, rows)
         for i in range(count):
             s = neighbour[start[place] + i]
             for j in range(count):
                 x = 0.0
-                for k in range(q):
+                for k in range(rows.shape[1]):
                     x += rows[i, k] * rows[j, k]
                 middle[s, neighbour[start[place] + j]] -= x
 
 
 @compiled
-def _back(start, neighbour, pair, swapped, coupling, middle, unit):
+def _back(start, neighbour, pair, swapped, row, coupling, middle, unit):
     """unit_QQ = E_QP G^-1 E_PQ and unit_QP = -E_QP G^-1, for each place."""
-    q = coupling.shape[1] - 1
+    last = coupling.shape[1] - 1
     for place in range(start.size - 1):
         count = start[place + 1] - start[place]
+        q = coupling.shape[1] - (row[place] >= 0)
         rows = np.empty((count, q))
         _rows_to_coarse(place, start, pair, swapped, coupling, rows)
         image = np.empty(q)
@@ -476,6 +487,7 @@ def _back(start, neighbour, pair, swapped, coupling, middle, unit):
             for k in range(q):
                 for m in range(q):
                     unit[place, k, m] += rows[i, k] * image[m]
-                x = rows[i, k] * middle[s, place]
-                unit[place, k, q] -= x
-                unit[place, q, k] -= x
+                if row[place] >= 0:
+                    x = rows[i, k] * middle[s, row[place]]
+                    unit[place, k, last] -= x
+                    unit[place, last, k] -= x

@@ -21,6 +21,9 @@ from isuit.domain import CodeArray, FloatArray, IntArray
 from .basis import Spline
 
 EXACT_ROWS = 5_000
+_MOST_CODES = (
+    5_000_000  # of distinct metrics at sites, whether they occur or not; with more, metrics are put into cells
+)
 CELLS_PER_INTERVAL = 24
 _STEPS = 2**20
 _BUCKETS = 2**14  # equal parts of the range that find a metric's cell, five times as fast as bisection
@@ -87,10 +90,10 @@ def count(
     multiples of a power of two, so that their sums are exact in any order.
     """
     rows = rider.size if chosen is None else int(np.count_nonzero(chosen))
-    cells: _Cells | _Values = _Cells(spline)
-    if rows <= EXACT_ROWS:
-        cells = _Values(metric if chosen is None else metric[chosen])
     places = 1 if site is None else int(site.max(initial=-1)) + 2
+    cells: _Cells | _Values = _Cells(spline)
+    if rows <= EXACT_ROWS and rows * places <= _MOST_CODES:
+        cells = _Values(metric if chosen is None else metric[chosen])
     code_trials, code_steps = np.zeros(cells.width * places, dtype=np.int64), np.zeros(cells.width * places)
     entries = _Entries(riders, cells.width * places)
     for part in rider_slices(rider):

@@ -28,7 +28,6 @@ LOWEST, HIGHEST = -12.0, 25.0
 _FLAT = 1e-5  # of the gradient of V: further on, nothing that could be noticed changes
 _LONGEST = 3.0  # of a step
 _MOST_STEPS, _MANY = 40, 200
-_WHOLE = 1_500  # coefficients up to which the whole inverse gives the second derivatives
 STEP = 0.01  # log precisions are whole multiples of this, so that the last bits of a sum cannot move an estimate
 
 
@@ -108,13 +107,22 @@ def _value(information: Arrow, b: FloatArray, groups: IntArray, rho: FloatArray,
 
 
 def _squares(factor: Factor, member: FloatArray) -> FloatArray:
-    """Sums of squares of the inverse by pairs of groups; of many coefficients, of border and blocks alone."""
-    shape = factor.shape
-    if shape.size <= _WHOLE:
-        return np.asarray(member.T @ factor.inverse() ** 2 @ member)
-    border, own = shape.split(member)
-    blocks = factor.own.quick_blocks + factor.through_border
-    return np.asarray(border.T @ factor.border**2 @ border + np.einsum("pwi,pwv,pvj->ij", own, blocks**2, own))
+    """Sums of squares of the inverse by pairs of groups; what places share by common riders alone is left out.
+
+    Beside its blocks the own part's inverse is V V' with as many columns as the border has, and a sum of squares of
+    that over all pairs of rows is a product of small matrices.
+    """
+    border, own = factor.shape.split(member)
+    result = border.T @ factor.border**2 @ border
+    if not own.size:
+        return np.asarray(result)
+    across = np.einsum("pwi,pwb,bj->ij", own, factor.cross**2, border, optimize=True)
+    through = np.matmul(factor.slope, np.linalg.cholesky(factor.border)).reshape(-1, len(border))
+    by_group = [(through * weight[:, None]).T @ through for weight in own.reshape(-1, member.shape[1]).T]
+    pairs = np.array([[np.sum(one * other) for other in by_group] for one in by_group])
+    added = factor.through_border
+    blocks = np.einsum("pwi,pwv,pvj->ij", own, (factor.own.quick_blocks + added) ** 2 - added**2, own, optimize=True)
+    return np.asarray(result + across + across.T + pairs + blocks)
 
 
 def _step(at: _Local, rho: FloatArray) -> FloatArray:

@@ -101,6 +101,24 @@ def test_blocks_of_many_places_are_those_of_the_inverse(monkeypatch: pytest.Monk
     assert factor.diagonal()[matrix.shape.border :].sum() == pytest.approx(np.trace(inverse), rel=0.03)
 
 
+def test_of_more_places_than_fit_a_dense_matrix_those_coupled_most_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half of the places kept, the others with so strong a prior that they are coupled to nobody much."""
+    monkeypatch.setattr(arrow, "DENSE", 0)
+    matrix = made(60, riders=1_500)
+    strong = np.zeros(matrix.shape.size)
+    matrix.shape.split(strong)[1][1::2] = 3.0 * matrix.own[1::2, 0, 0].mean()
+    matrix = matrix.plus(strong)
+    inverse = np.linalg.inv(matrix.dense())[matrix.shape.border :, matrix.shape.border :]
+    exact = np.einsum("pww->pw", inverse.reshape(60, 4, 60, 4)[np.arange(60), :, np.arange(60), :])
+    errors = []
+    for kept in (60, 30, 0):
+        monkeypatch.setattr(arrow, "COARSE", kept)
+        errors.append(np.abs(np.sqrt(np.einsum("pww->pw", Factor(matrix).blocks) / exact) - 1).max())
+    assert errors[0] < 2e-3
+    assert errors[1] < 5e-3
+    assert errors[2] > 2 * errors[1], "without any it would be off"
+
+
 @pytest.mark.parametrize("dense", [True, False])
 def test_what_is_not_positive_definite_is_told(dense: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(arrow, "DENSE", 10**6 if dense else 0)

@@ -1,0 +1,41 @@
+"""Whether the log has a release as its file says it: rows, metadata and name are those of an event in the log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from isuit.audit.notes import BadNote, VerifierKey
+from isuit.audit.proofs import entry_of, problems_of
+from isuit.published.releases import ReleaseMetadata
+from isuit.release.format import metadata_digest
+
+
+def unproved(
+    given: dict[str, Any], metadata: ReleaseMetadata, digest: str, trusted: VerifierKey | None
+) -> Iterator[str]:
+    """What keeps a file from proving that it is in the log; nothing where it claims no proof and none is asked for.
+
+    `given` are the metadata as they were read, and `metadata` the same, validated.
+    """
+    proof = metadata.proof
+    if proof is None:
+        if trusted is not None:
+            yield "the file has no proof that a log holds it"
+        return
+    problems = list(problems_of(proof, trusted, None))
+    yield from (f"its proof: {problem}" for problem in problems)
+    if problems:
+        return
+    try:
+        event = entry_of(proof.inclusion) if proof.inclusion is not None else {}
+    except BadNote:
+        event = {}
+    payload = event.get("payload", {})
+    if event.get("kind") != "release-made" or payload.get("release") != metadata.release:
+        yield "its proof is about something else than this release"
+        return
+    if payload.get("digest") != digest:
+        yield "the rows are not those that the log speaks of"
+    if payload.get("metadata_digest") != metadata_digest(given):
+        yield "the metadata are not those that the log speaks of"

@@ -1,0 +1,103 @@
+"""A limit on memory: what it may be, what it is too small for, and that no number depends on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from isuit.domain import FitConfig
+from isuit.errors import InputError
+from isuit.ingest import sorting
+from isuit.limits import LEAST, Memory
+from isuit.service import fitting, recording
+from isuit.service.checks import verify
+from isuit.store.opening import Store
+from isuit.store.query import rows
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("4GB", 4 * 10**9),
+        ("4g", 4 * 10**9),
+        (" 1.5 GiB ", 3 << 29),
+        ("800M", 8 * 10**8),
+        (2 * 10**9, 2 * 10**9),
+        ("2000000000", 2 * 10**9),
+    ],
+)
+def test_a_size_is_read_with_its_unit(text: str | int, size: int) -> None:
+    assert Memory.of(text).total == size
+
+
+@pytest.mark.parametrize("text", ["", "much", "-4GB", "4 XB", "4GB4", "1e9", "nan", "9" * 400, "٤GB"])
+def test_what_is_no_size_is_one_sentence(text: str) -> None:
+    with pytest.raises(InputError, match="a memory limit is a number with a unit"):
+        Memory.of(text)
+
+
+def test_too_little_for_any_fit_is_refused() -> None:
+    Memory.of(LEAST)
+    with pytest.raises(InputError, match="too small for any fit"):
+        Memory.of(LEAST - 1)
+
+
+def test_the_parts_stay_within_the_whole() -> None:
+    for size in ("500MB", "1GB", "2GB", "64GB"):
+        memory = Memory.of(size)
+        assert memory.total is not None
+        assert max(memory.database, memory.sorting, memory.sorted_rows * 80) < memory.total
+    assert Memory.of("64GB").database == Memory().database, "more is of no use to it"
+
+
+def test_riders_beyond_the_limit_are_refused_with_the_figure_that_is_enough() -> None:
+    memory = Memory.of("2GB")
+    memory.require(outcomes=10**7, riders=10**5)
+    memory.require(outcomes=10**9, riders=10**5)
+    with pytest.raises(InputError, match="takes about") as refused:
+        memory.require(outcomes=10**9, riders=10**7)
+    figure = str(refused.value).split("takes about ")[1].split(" GB")[0]
+    Memory.of(f"{float(figure) + 0.1}GB").require(outcomes=10**9, riders=10**7)
+    Memory().require(outcomes=10**12, riders=10**9)  # nobody asked for a limit
+
+
+def test_a_fit_in_little_memory_is_the_same(
+    tmp_path: Path, cohort_table: Callable[..., pa.Table], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = cohort_table(3)
+    plain = fitting.fit(tmp_path / "plain", table, FitConfig())
+    seen: list[str] = []
+    spilled: list[int] = []
+    record, spill = recording.record_fit, sorting._Spill
+
+    def recorded(store: Store, *rest: object) -> bool:
+        seen.append(rows(store.connection, "SELECT current_setting('memory_limit')")[0][0])
+        return record(store, *rest)  # type: ignore[arg-type]
+
+    def spilling(folder: Path | None, metrics: int, memory: int) -> sorting._Spill:
+        spilled.append(memory)
+        return spill(folder, metrics, memory)
+
+    little = Memory(10**9, database=64 * 10**6, sorting=64 * 10**6, sorted_rows=50)
+    monkeypatch.setattr(Memory, "of", lambda size: little)
+    monkeypatch.setattr(fitting, "record_fit", recorded)
+    monkeypatch.setattr(sorting, "_Spill", spilling)
+    found = fitting.fit(tmp_path / "little", table, FitConfig(), memory="1GB")
+    assert seen == ["61.0 MiB"]
+    assert spilled == [64 * 10**6]
+    assert found.cohort_hash == plain.cohort_hash
+    assert found.detail.curves == plain.detail.curves
+    assert found.discrimination == plain.discrimination
+    assert verify(tmp_path / "little").disagreements == []
+
+
+def test_nothing_is_recorded_where_it_is_too_little(
+    tmp_path: Path, cohort_table: Callable[..., pa.Table], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("isuit.limits.RIDER", 10**9)
+    with pytest.raises(InputError, match=r"more than the 0\.5 GB of --memory: give as much"):
+        fitting.fit(tmp_path / "store", cohort_table(3), FitConfig(), memory="500MB")
+    assert not (tmp_path / "store").exists()
