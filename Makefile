@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 SHARED ?= ../shared/data
 
-.PHONY: setup demo repro test test-oldest-duckdb quick lint types bench docs schemas chromium browser world clean
+.PHONY: setup demo repro test test-oldest-duckdb quick lint types bench docs schemas chromium browser pictures world clean
 
 setup: $(READY)
 
@@ -72,6 +72,9 @@ chromium:  ## the browser of the tests of the pages, where it may be installed
 
 browser: $(READY) chromium  ## the HTML pages in headless Chromium
 	$(BIN)/python -m pytest tests/browser
+
+pictures: $(READY) chromium  ## screenshots of every page, into docs/pictures/pages
+	$(BIN)/python tools/pictures.py
 
 world:  ## the coast lines of the pages' maps, from the npm package that tools/world.py names
 	$(PYTHON) tools/world.py

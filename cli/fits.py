@@ -193,8 +193,8 @@ def show(
     if plot:
         from isuit.service.pictures import plot_fit
 
-        plot_fit(shown.fit, curve_table(shown), plot)
-        note(f"wrote {plot}")
+        drawn = plot_fit(shown.fit, curve_table(shown), plot)
+        note(f"wrote {plot}{f': {drawn}' if drawn else ''}")
     if json:
         print_json(shown)
         return
@@ -298,6 +298,7 @@ def trajectory(
     rider: Annotated[
         str, typer.Argument(metavar="RIDER", help="The rider's ID, as in the cohorts.", show_default=False)
     ],
+    plot: Annotated[Path | None, typer.Option("--plot", help="Draw the skills into this PNG or SVG.")] = None,
     store: Store = DEFAULT_STORE,
     wait: Wait = DEFAULT_WAIT,
     json: Json = False,
@@ -307,6 +308,11 @@ def trajectory(
     from isuit.service.trajectory import trajectory as followed
 
     found = followed(store, rider, wait)
+    if plot:
+        from isuit.service.pictures import plot_trajectory
+
+        plot_trajectory(found, plot)
+        note(f"wrote {plot}; it is about a person: in-house")
     if json:
         print_json(found)
         return

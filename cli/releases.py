@@ -11,17 +11,21 @@ from .options import DEFAULT_STORE, DEFAULT_WAIT, Json, Store, Wait
 from .output import note, print_json, progress_bar
 from .proofs import TrustedKey
 
-FORMATS = ("jsonl", "csv", "geoparquet", "geojson", "html")
+FORMATS = ("jsonl", "csv", "geoparquet", "geojson", "html", "site")
 
 
 def export_atlas(
     out: Annotated[
-        Path | None, typer.Option("--out", help="The file to write; by default atlas-<release>.<extension>.")
+        Path | None,
+        typer.Option(
+            "--out",
+            help="The file to write, or the folder of a site; by default atlas-<release>.<extension>, or atlas-site.",
+        ),
     ] = None,
     release: Annotated[
         str | None, typer.Option("--release", help="Date of the release; by default the quarter's first day.")
     ] = None,
-    format_: Annotated[str, typer.Option("--format", help="jsonl, csv, geoparquet, geojson or html.")] = "jsonl",
+    format_: Annotated[str, typer.Option("--format", help="jsonl, csv, geoparquet, geojson, html or site.")] = "jsonl",
     k: Annotated[int | None, typer.Option("--k", help="At least this many riders; can only tighten.")] = None,
     lag_days: Annotated[
         int | None, typer.Option("--lag-days", help="Days before outcomes are released; can only tighten.")

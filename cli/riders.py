@@ -74,6 +74,23 @@ def delete_rider(
     print(f"Erased {done.riders} rider(s).")
 
 
+def receipt(
+    file: Annotated[Path, typer.Argument(help="The file of delete-rider --receipt.")],
+    store: Store = DEFAULT_STORE,
+    wait: Wait = DEFAULT_WAIT,
+    json: Json = False,
+) -> None:
+    """Complete a requester's copy of a receipt whose command was cut short, and prove anew that the log has it."""
+    from isuit.service import riders
+
+    done = riders.complete_copy(store, file, wait)
+    assert done.receipt is not None
+    if json:
+        print_json(done)
+    else:
+        print(f"receipt {done.receipt.receipt_id}\nlog head {done.receipt.log_head}")
+
+
 def show_rider(
     rider: Rider,
     out: Annotated[Path | None, typer.Option("--out", help="Write everything as JSON into this file.")] = None,

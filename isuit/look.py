@@ -148,7 +148,7 @@ def for_script() -> dict[str, Any]:
     }  # fmt: skip
 
 
-def matplotlib_style() -> dict[str, Any]:
+def matplotlib_style() -> dict[Any, Any]:
     """Settings of a picture. A fixed salt, so that the same fit gives the same bytes."""
     return {
         "svg.hashsalt": "isuit",

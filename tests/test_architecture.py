@@ -33,6 +33,7 @@ ROOMS = "estimator.model estimator.likelihood estimator.diagnostics"
 GRAPH = {
     # What the program speaks of, its bytes, its errors, its files, what leaves it.
     "errors": Allowed(),
+    "spelling": Allowed(),
     "shown": Allowed(),
     "record": Allowed("shown"),
     "files": Allowed("errors"),
@@ -62,9 +63,9 @@ GRAPH = {
     "audit": Allowed(
         "canonical documents domain errors files published record store", "cryptography duckdb numpy pyarrow rfc8785"
     ),
-    "erasure": Allowed("audit errors published store", "duckdb pyarrow rfc8785"),
+    "erasure": Allowed("audit errors published spelling store", "duckdb pyarrow rfc8785"),
     "release": Allowed(
-        "audit columns documents domain errors estimator look pages published store",
+        "audit columns documents domain errors estimator look pages published spelling store",
         "duckdb h3 numpy pyarrow pydantic rfc8785",
     ),
     # The use cases, and who calls them.
@@ -74,7 +75,7 @@ GRAPH = {
         "duckdb matplotlib numpy pyarrow rfc8785",
     ),
     "experiment": Allowed(
-        "domain errors estimator estimator.likelihood files tables", "matplotlib numpy pyarrow scipy"
+        "domain errors estimator estimator.likelihood files look tables", "matplotlib numpy pyarrow scipy"
     ),
     "cli": Allowed("documents domain errors experiment published record service", "_typeshed rich typer"),
     "schemas": Allowed("published"),

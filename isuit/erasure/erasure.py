@@ -30,6 +30,7 @@ from isuit.erasure.receipt import FORMAT, KEPT
 from isuit.erasure.rewrite import ERASURE, fingerprint
 from isuit.errors import PolicyRefusal, StoreError
 from isuit.published import ErasurePlan
+from isuit.spelling import fold
 from isuit.store.opening import Store
 from isuit.store.query import rows
 
@@ -164,9 +165,12 @@ def _delete(connection: duckdb.DuckDBPyConnection, found: Search) -> None:
 
 
 def _suppress(connection: duckdb.DuckDBPyConnection, key: bytes, names: frozenset[str]) -> int:
-    """Remember every name by its keyed digest, in an order that does not pair an ID with its token."""
+    """Remember every name by its keyed digest, in an order that does not pair an ID with its token.
+
+    The digest is of the folded name, so that another spelling of it stays out too.
+    """
     known = {digest for (digest,) in rows(connection, f"SELECT digest FROM {DIGESTS}")}
-    new = sorted({rider_digest(key, name) for name in names} - known)
+    new = sorted({rider_digest(key, fold(name)) for name in names} - known)
     if new:
         connection.execute(f"INSERT INTO {DIGESTS} SELECT unnest(?::VARCHAR[])", [new])
     return len(new)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
+from isuit import look
 from isuit.domain import SKILL_LEVELS, Z95, Estimate
 from isuit.files import whole
 
@@ -116,27 +117,25 @@ def figure(truth: Truth, estimate: Estimate, stem: Path) -> None:
     assert curve.difficulty_se is not None
     assert estimate.discrimination is not None
     # A fixed salt and no date: the same cohort gives the same bytes.
-    with plt.rc_context(
-        {"svg.hashsalt": "isuit", "font.size": 10, "axes.spines.top": False, "axes.spines.right": False}
-    ):
+    with plt.rc_context(look.matplotlib_style()):
         picture, (above, below) = plt.subplots(2, 1, figsize=(7, 6.4), sharex=True, layout="constrained")
-        colours = {"beginner": "#1b6ca8", "intermediate": "#3a9679", "expert": "#d1622b"}
         for level, skill in SKILL_LEVELS.items():
             suitability = expit(estimate.discrimination * (skill - curve.difficulty))
-            above.plot(curve.metric, suitability, color=colours[level], label=f"{level} (skill {skill:+.0f})")
-        above.plot(curve.metric, curve.suitability, color="0.4", linestyle=":", label="population")
-        above.set(ylabel="P(success)", ylim=(0, 1), title="Suitability moves with skill")
-        above.legend(frameon=False, fontsize=9)
+            above.plot(curve.metric, suitability, color=look.LEVELS[level], label=f"{level} (skill {skill:+.0f})")
+        above.plot(curve.metric, curve.suitability, color=look.LIGHT.soft, linestyle=":", label="population")
+        above.set(ylabel=look.WORDS["suitability"], ylim=(0, 1), title="Suitability moves with skill")
+        above.legend()
         half = Z95 * curve.difficulty_se
         below.fill_between(
-            curve.metric, curve.difficulty - half, curve.difficulty + half, color="#7a5195", alpha=0.2, linewidth=0,
-            label="95 % band",
+            curve.metric, curve.difficulty - half, curve.difficulty + half, color=look.LIGHT.accent, alpha=0.2,
+            linewidth=0, label="95 % band",
         )  # fmt: skip
-        below.plot(curve.metric, curve.difficulty, color="#7a5195", label="recovered difficulty")
+        below.plot(curve.metric, curve.difficulty, color=look.LIGHT.accent, label="recovered difficulty")
         fine = np.linspace(truth.lower, truth.upper, 200)
-        below.plot(fine, truth.difficulty(fine), color="black", linestyle="--", linewidth=1, label="truth")
-        below.set(xlabel="wind (kn)", ylabel="difficulty (skill sd)", title="The difficulty beneath does not")
-        below.legend(frameon=False, fontsize=9)
+        below.plot(fine, truth.difficulty(fine), color=look.LIGHT.ink, linestyle="--", linewidth=1, label="truth")
+        difficulty = look.WORDS["difficulty"]
+        below.set(xlabel="wind (kn)", ylabel=difficulty, title="The difficulty beneath does not")
+        below.legend()
         with whole(stem.with_suffix(".svg")) as part:
             picture.savefig(part, metadata={"Date": None})
         with whole(stem.with_suffix(".png")) as part:

@@ -39,6 +39,19 @@ def page(title: str, script: Script, data: dict[str, Any]) -> str:
     )
 
 
+def listing(title: str, lead: str, columns: list[str], rows: list[str], foot: str) -> str:
+    """A page without a script: a table. Rows and foot are markup that the caller has escaped."""
+    heads = "".join(f'<th scope="col">{html.escape(column)}</th>' for column in columns)
+    return Template(_asset("listing.html")).substitute(
+        title=html.escape(title),
+        lead=html.escape(lead),
+        style=look.style_sheet() + _asset("page.css"),
+        heads=heads,
+        rows="\n".join(rows),
+        foot=foot,
+    )
+
+
 def write_page(path: Path, text: str) -> None:
     """The page as a file; refuses a name that a browser would not open as a page."""
     if path.suffix.lower() not in (".html", ".htm"):

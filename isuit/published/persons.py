@@ -8,6 +8,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from isuit.published.base import FIT, HASH, HEAD, Published, Recorded
+from isuit.published.proofs import Proof
 
 
 class TableCount(Recorded):
@@ -99,10 +100,15 @@ class Binding(Published):
 
 
 class RequesterCopy(Published):
-    """The file of `--receipt`: the receipt, and what binds it to the IDs it was asked for."""
+    """The file of `--receipt`: the receipt, what binds it to the IDs it was asked for, and that the log has it."""
 
-    receipt: ErasureReceipt
+    receipt: ErasureReceipt | None = Field(
+        description="Null in a file whose command was cut short; `isuit receipt FILE` completes it."
+    )
     bindings: list[Binding]
+    proof: Proof | None = Field(
+        description="That the log has the event `rider-erased`, whose payload holds the receipt with these bindings."
+    )
 
 
 class RiderReport(Published):

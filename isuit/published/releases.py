@@ -11,7 +11,7 @@ from pydantic import ConfigDict, Field
 from isuit.published.base import Published
 from isuit.published.proofs import Proof
 
-Format = Literal["jsonl", "csv", "geoparquet", "geojson", "html"]
+Format = Literal["jsonl", "csv", "geoparquet", "geojson", "html", "site"]
 FORMAT = "isuit-atlas/1"
 LICENCE = "CC-BY-4.0"
 IDENTIFICATION = (

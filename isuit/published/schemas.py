@@ -53,6 +53,7 @@ PRINTED: dict[str, tuple[str, ...]] = {
     "canonicalise": ("canonicalise", "refused-cohort"),
     "rederive": ("rederive", "rederive-release"),
     "delete-rider": ("erasure-receipt", "erasure-plan"),
+    "receipt": ("erasure-receipt-copy",),
 }
 
 

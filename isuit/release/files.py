@@ -1,4 +1,4 @@
-"""Files of a release: JSON Lines, CSV with a metadata file beside it, GeoParquet, GeoJSON, HTML; and their check.
+"""Files of a release: JSON Lines, CSV and its metadata file, GeoParquet, GeoJSON, HTML, a site; and their check.
 
 Every format carries the same rows, and reading any of them back gives the same lines: so one digest covers all.
 """
@@ -28,6 +28,7 @@ from isuit.release.cells import shape
 from isuit.release.format import lines_digest
 from isuit.release.page import read_page, release_page
 from isuit.release.proof import unproved
+from isuit.release.site import site
 from isuit.release.timeline import Published
 
 EXTENSIONS: dict[Format, str] = {
@@ -55,7 +56,7 @@ MOST_LISTED = 20  # rows that are named one by one
 def files(
     path: Path, kind: Format, lines: list[str], metadata: str, before: Sequence[Published] = ()
 ) -> dict[Path, bytes]:
-    """The content of every file of a release, by path: two for a CSV, one otherwise.
+    """The content of every file of a release, by path: two for a CSV, a folder for a site, one otherwise.
 
     `before` are the releases of the series that were made earlier; the page tells what changed since.
     """
@@ -68,7 +69,21 @@ def files(
         return {path: _geojson(rows, metadata)}
     if kind == "html":
         return {path: release_page(rows, metadata, before)}
+    if kind == "site":
+        found = site([*before, Published.of(lines, metadata)], _rendered)
+        return {path / name: content for name, content in found.items()}
     return {path: _geoparquet(rows, metadata)}
+
+
+def _rendered(name: str, release: Published, before: Sequence[Published]) -> bytes:
+    """One file of a release in a site; a parsed line written again is the line."""
+    lines, metadata = [_line(row) for row in release.rows], _line(release.metadata)
+    (content,) = files(Path(name), format_of(Path(name)), lines, metadata, before).values()
+    return content
+
+
+def _line(value: dict[str, Any]) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 def metadata_path(path: Path) -> Path:

@@ -6,8 +6,6 @@ that a cell needs; `unknown` is not a person at all. Erasure and storage go by t
 
 from __future__ import annotations
 
-import unicodedata
-
 # After folding, and without the punctuation around them. A numeral is never one: platforms do start at rider 0.
 PLACEHOLDERS = {"-1", "n.a", "n/a", "n\\a", "na", "nan", "nil", "none", "null", "void", "tba", "tbd", "empty", "blank"}
 PLACEHOLDERS |= {"missing", "unknown", "unknown user", "unknown rider", "undefined", "unidentified", "unspecified"}
@@ -15,13 +13,6 @@ PLACEHOLDERS |= {"not available", "not applicable", "anon", "anonym", "anonymous
 PLACEHOLDERS |= {"noname", "no name", "default", "deleted", "deleted user", "removed", "dummy", "guest", "other"}
 PLACEHOLDERS |= {"placeholder", "test", "user"}
 _AROUND = " \t.,;:!?-_*#/\\|()[]{}<>'\"`~=+"
-
-
-def fold(rider: str) -> str:
-    """One spelling for all: NFKC, trimmed, case-folded (and NFKC again, which case-folding can undo)."""
-    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", rider).strip().casefold())
-    # Characters that are not seen do not make another rider: zero-width spaces, joiners, soft hyphens.
-    return "".join(sign for sign in folded if unicodedata.category(sign) != "Cf").strip()
 
 
 def is_placeholder(folded: str) -> bool:

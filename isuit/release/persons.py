@@ -16,7 +16,8 @@ import numpy as np
 
 from isuit.columns import mixed
 from isuit.domain import FloatArray, IntArray
-from isuit.release.identities import fold, is_placeholder
+from isuit.release.identities import is_placeholder
+from isuit.spelling import fold
 
 # Evidence of one person under two IDs: this many outings with equal time, metric and outcome, which are this share of
 # those of one of the two. An outing that more persons share is one of a group, at the hourly metric of a weather model.

@@ -35,6 +35,7 @@ from isuit.published import (
     RederiveReport,
     Reinstated,
     ReleaseRederivation,
+    RequesterCopy,
     RiderReport,
     Status,
     VerifyReport,
@@ -285,6 +286,15 @@ class StoreHandle:
             return riders.delete_riders(
                 self.path, ids, suppress=suppress, copy_to=copy_to, wait=self.wait, progress=progress
             )
+
+    def receipt(self, file: str | Path) -> RequesterCopy:
+        """Complete a requester's copy of a receipt whose command was cut short.
+
+        >>> _ = store.delete_rider("rider-0009", receipt="copy.json")
+        >>> store.receipt("copy.json").proof is None
+        False
+        """
+        return riders.complete_copy(self.path, Path(file), self.wait)
 
     def reinstate(self, rider: str) -> Reinstated:
         """End a rider's suppression after a new opt-in.

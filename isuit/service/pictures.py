@@ -1,4 +1,4 @@
-"""Pictures of a fit: its curves with their bands."""
+"""Pictures in the look of the pages: a fit's curves with their bands, and a rider's skill over time."""
 
 from __future__ import annotations
 
@@ -8,26 +8,88 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from isuit import look
 from isuit.domain import Z95
 from isuit.errors import InputError
 from isuit.files import whole
-from isuit.published import FitRecord
+from isuit.published import FitRecord, Trajectory, TrajectoryPoint
 
-MOST_SITES = 8  # beyond, lines can no longer be told apart
+MOST_SITES = len(look.COMPARED)  # beyond, lines can no longer be told apart
 Point = dict[str, Any]  # a row of a fit's curves
 Style = dict[str, Any]
 
 
-def plot_fit(fit: FitRecord, curves: pa.Table, path: Path) -> None:
-    """Write the fit's curves as PNG or SVG: difficulty with its 95 % band, and the population's suitability."""
+def plot_fit(fit: FitRecord, curves: pa.Table, path: Path) -> str | None:
+    """Write the fit's curves as PNG or SVG: difficulty with its 95 % band, and the population's suitability.
+
+    Returns which sites are drawn, where they are not all.
+    """
+    _require_format(path)
+    _save(figure_of(fit, curves), path)
+    return _left_out(_by_site(curves))
+
+
+def plot_trajectory(found: Trajectory, path: Path) -> None:
+    """Write a rider's skill over successive cohorts, with 95 % bands, as PNG or SVG; the rider is not named in it."""
+    from matplotlib import rc_context
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    _require_format(path)
+    topics: dict[tuple[str, str], list[TrajectoryPoint]] = {}
+    for point in found.points:
+        topics.setdefault((point.activity, point.dimension), []).append(point)
+    with rc_context(look.matplotlib_style()):
+        figure = Figure(figsize=(8, 3.4 * len(topics)), layout="constrained")
+        FigureCanvasAgg(figure)
+        for axes, ((activity, dimension), points) in zip(
+            figure.subplots(len(topics), 1, squeeze=False)[:, 0], topics.items(), strict=True
+        ):
+            _draw_trajectory(axes, points)
+            axes.set_title(_plain(f"{activity}: {look.axis(dimension)}"))
+    _save(figure, path)
+
+
+def _draw_trajectory(axes: Any, points: list[TrajectoryPoint]) -> None:
+    """Skills one after the other, on the first fit's scale where they are linked to it; hollow where they are not."""
+    for place, point in enumerate(points):
+        linked = point.linked_mean is not None and point.linked_sd is not None
+        mean, sd = (point.linked_mean, point.linked_sd) if linked else (point.skill_mean, point.skill_sd)
+        colour = look.COMPARED[1] if point.drift else look.COMPARED[0]
+        axes.errorbar(
+            place, mean, Z95 * (sd or 0.0), fmt="o", color=colour, capsize=4, markersize=8,
+            markerfacecolor=colour if linked else look.LIGHT.card,
+        )  # fmt: skip
+        if point.drift:
+            axes.annotate("drift", (place, mean), xytext=(9, 6), textcoords="offset points", color=colour)
+    joined = [(place, point.linked_mean) for place, point in enumerate(points) if point.linked_mean is not None]
+    if len(joined) > 1:
+        axes.plot(*zip(*joined, strict=True), color=look.LIGHT.soft, linewidth=1, zorder=1)
+    axes.axhline(0, color=look.LIGHT.soft, linewidth=0.8, linestyle=":")
+    axes.set_xlim(-0.5, len(points) - 0.5)
+    axes.set_xticks(range(len(points)), [_when(point) for point in points])
+    axes.set_ylabel("skill (sd)")
+    if not all(point.linked_mean is not None for point in points):
+        axes.set_xlabel("hollow: not comparable with the first")
+
+
+def _when(point: TrajectoryPoint) -> str:
+    if point.observed_from is None or point.observed_until is None:
+        return point.cohort_hash[9:17]
+    return f"{point.observed_from:%Y-%m-%d}\nto {point.observed_until:%Y-%m-%d}"
+
+
+def _require_format(path: Path) -> None:
     if path.suffix.lower() not in (".png", ".svg"):
         raise InputError(f"the ending of {path.name} names no format; use .png or .svg")
+
+
+def _save(figure: Any, path: Path) -> None:
+    """No date and no random ids: the same fit gives the same bytes."""
     from matplotlib import rc_context
 
-    figure = figure_of(fit, curves)
-    # No date and no random ids: the same fit gives the same bytes.
     metadata = {"Date": None} if path.suffix.lower() == ".svg" else {"Software": "isuit"}
-    with whole(path) as part, rc_context({"svg.hashsalt": "isuit"}):
+    with whole(path) as part, rc_context(look.matplotlib_style()):
         figure.savefig(part, dpi=150, metadata=metadata)
 
 
@@ -49,6 +111,7 @@ def _svg(figure: Any) -> str:
 
 def figure_of(fit: FitRecord, curves: pa.Table) -> Any:
     """The picture as a matplotlib figure, with a canvas of its own: no window system, no global state."""
+    from matplotlib import rc_context
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -58,28 +121,60 @@ def figure_of(fit: FitRecord, curves: pa.Table) -> Any:
         def _repr_svg_(self) -> str:
             return _svg(self)
 
-    figure = Picture(figsize=(8, 6), layout="constrained")
-    FigureCanvasAgg(figure)
-    above, below = figure.subplots(2, 1, sharex=True)
-    by_site = _by_site(curves)
-    several = len(by_site) > 1
-    for site, points in by_site.items():
-        label = "all sites" if site is None and several else _plain(site or "")
-        style: Style = {"color": "black", "linewidth": 2} if site is None else {"linewidth": 1}
-        _draw_difficulty(above, points, label, style)
-        _draw_suitability(below, points, label, style)
-    _name_axes(above, below, fit)
-    if several:
-        below.legend(fontsize="small")
+    found = _by_site(curves)
+    drawn = _drawn(found)
+    with rc_context(look.matplotlib_style()):
+        figure = Picture(figsize=(8, 6.4), layout="constrained")
+        FigureCanvasAgg(figure)
+        above, below = figure.subplots(2, 1, sharex=True)
+        shared: Style = {"color": look.LIGHT.ink if len(found) > 1 else look.LIGHT.accent, "linewidth": 2}
+        label = look.WORDS["shared" if len(found) > 1 else "single"]
+        _draw_difficulty(above, found[None], label, shared)
+        _draw_suitability(below, found[None], label, shared)
+        for number, site in enumerate(drawn):
+            style: Style = {"color": look.COMPARED[number], "linewidth": 1.6, "linestyle": _dash(number)}
+            _draw_difficulty(above, found[site], _plain(site), style)
+            _draw_suitability(below, found[site], _plain(site), style)
+        _name_axes(above, below, fit)
+        if drawn:
+            below.legend(title=_left_out(found), alignment="left", title_fontsize=9)
     return figure
 
 
 def _by_site(curves: pa.Table) -> dict[str | None, list[Point]]:
-    """Points of each curve: the shared one first, then as many sites as can be told apart."""
+    """Points of each curve: the shared one under None, then the sites."""
     points: dict[str | None, list[Point]] = {None: []}
     for point in curves.to_pylist():
         points.setdefault(point["site"], []).append(point)
-    return dict(list(points.items())[: 1 + MOST_SITES])
+    return points
+
+
+def _drawn(found: dict[str | None, list[Point]]) -> list[str]:
+    """All sites, or as many as can be told apart: from the hardest to the easiest, at equal steps of the ranking."""
+    sites = [site for site in found if site is not None]
+    if len(sites) <= MOST_SITES:
+        return sites
+
+    def ease(site: str) -> float:
+        points = found[site]
+        if any(point["difficulty"] is None for point in points):
+            return float(np.mean([point["suitability"] for point in points]))
+        return -float(min(point["difficulty"] for point in points))
+
+    comparable = [site for site in sites if found[site][0]["difficulty"] is not None] or sites
+    ranked = sorted(comparable, key=lambda site: (ease(site), site))
+    steps = np.unique(np.linspace(0, len(ranked) - 1, MOST_SITES).round().astype(int))
+    return [ranked[step] for step in steps]
+
+
+def _left_out(found: dict[str | None, list[Point]]) -> str | None:
+    drawn, sites = len(_drawn(found)), len(found) - 1
+    return f"{drawn} of {sites:,} sites, from the hardest to the easiest" if drawn < sites else None
+
+
+def _dash(number: int) -> Any:
+    pattern = look.DASHES[number]
+    return (0, tuple(float(length) / 1.6 for length in pattern.split())) if pattern else "solid"
 
 
 def _draw_difficulty(axes: Any, points: list[Point], label: str, style: Style) -> None:
@@ -100,13 +195,13 @@ def _draw_suitability(axes: Any, points: list[Point], label: str, style: Style) 
 
 
 def _name_axes(above: Any, below: Any, fit: FitRecord) -> None:
-    above.set_title(_plain(f"{fit.activity}, {fit.dimension} ({fit.kind})"))
-    above.set_ylabel("difficulty (skill sd)")
+    above.set_title(_plain(f"{fit.activity}: {look.axis(fit.dimension)}"))
+    above.set_ylabel(look.WORDS["difficulty"])
     if fit.kind == "single-curve":
         above.text(0.5, 0.5, "single curve: no difficulty", transform=above.transAxes, ha="center")
-    below.set_ylabel("suitability of the population")
+    below.set_ylabel("P(success) of the population")
     below.set_ylim(0, 1)
-    below.set_xlabel(_plain(fit.dimension))
+    below.set_xlabel(_plain(look.axis(fit.dimension)))
 
 
 def _plain(text: str) -> str:

@@ -63,7 +63,7 @@ def export_atlas(
     with open_store(store_path, write=True, wait=wait) as store:
         releases = release_records(store.connection)
         policy = _policy(store, releases, options or {})
-        path = Path(f"atlas-{day.isoformat()}.{EXTENSIONS[kind]}") if out is None else out
+        path = out or Path("atlas-site" if kind == "site" else f"atlas-{day.isoformat()}.{EXTENSIONS[kind]}")
         known = published_on(day, releases)
         if known is not None:
             lines = release_lines(store.connection, known.release_id)
@@ -128,11 +128,16 @@ def published_on(day: date, releases: list[ReleaseRecord]) -> ReleaseRecord | No
 
 
 def _before(store: Store, releases: list[ReleaseRecord], day: date, kind: Format) -> list[Published]:
-    """The releases before a date, as they were published; only a page tells of them."""
-    if kind != "html":
+    """The releases before a date, as they were published; only a page and a site tell of them."""
+    if kind not in ("html", "site"):
         return []
     earlier = [record for record in releases if record.release_date < day]
-    return [Published.of(release_lines(store.connection, each.release_id), each.metadata) for each in earlier]
+    found = []
+    for each in earlier:
+        proof = _proof(store, each)
+        about = with_proof(each.metadata, None if proof is None else proof.as_json())
+        found.append(Published.of(release_lines(store.connection, each.release_id), about))
+    return found
 
 
 def _policy_of(record: ReleaseRecord) -> Policy:
@@ -287,7 +292,9 @@ def _write(
             with transaction():
                 proof = record()
                 about = with_proof(metadata, None if proof is None else proof.as_json())
-                for target, data in content(about).items():
+                for target, data in (made := content(about)).items():
+                    if len(made) > 2:  # a site: its folders are made as they are needed
+                        _make_folder(target.parent)
                     written.enter_context(whole(target, PUBLIC)).write_bytes(data)
             recorded = True
     except CannotWrite as error:
@@ -299,6 +306,13 @@ def _write(
         raise InputError(
             f"the release cannot be written ({error.reason}), and nothing was recorded; name another place with --out."
         ) from None
+
+
+def _make_folder(path: Path) -> None:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CannotWrite(path, error.strerror or "no folder") from None
 
 
 def _report(

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
+from isuit.audit.keys import signing_key
+from isuit.audit.log import Event, read_log
+from isuit.audit.proving import prove
+from isuit.documents import from_json, read_bytes
 from isuit.erasure import erasure, suppression
 from isuit.erasure.personal import searching
-from isuit.erasure.receipt import bind
+from isuit.erasure.receipt import bind, read_receipt
 from isuit.erasure.rewrite import Progress, finish
-from isuit.errors import InputError, NotFound
+from isuit.errors import InputError, NotFound, StoreError
 from isuit.files import PRIVATE, write_whole
-from isuit.published import Binding, ErasurePlan, ErasureReceipt, Reinstated, RequesterCopy, RiderReport
+from isuit.published import Binding, ErasurePlan, ErasureReceipt, Proof, Reinstated, RequesterCopy, RiderReport
 from isuit.service.stores import DEFAULT_WAIT, open_store
+from isuit.store.opening import Store
+from isuit.store.query import rows
 
 
 def plan_erasure(store_path: Path, riders: Sequence[str], wait: float = DEFAULT_WAIT) -> ErasurePlan:
@@ -36,7 +43,8 @@ def delete_riders(
 ) -> ErasureReceipt:
     """Erase the riders, all of them or none, and return when no byte of them is left.
 
-    `copy_to` gets the requester's copy of the receipt, with the nonces that bind it to their IDs.
+    `copy_to` gets the requester's copy of the receipt, with the nonces that bind it to their IDs. The nonces are in it
+    before anything is erased, since nobody else knows them: a file that was cut short is completed by `complete_copy`.
     """
     given = list(dict.fromkeys(riders))
     _require_ids(given)
@@ -45,14 +53,68 @@ def delete_riders(
     with open_store(store_path, write=True, wait=wait) as store:
         # An ID that is no text is refused as unknown by `decide`, before anything is bound.
         bound = [bind(rider) for rider in given] if copy_to else []
-        erasure.decide(store, given, suppress=suppress, bindings=[digest for _, digest in bound])
+        entries = [Binding(position=i, nonce=nonce, digest=digest) for i, (nonce, digest) in enumerate(bound, start=1)]
+        copy = RequesterCopy(receipt=None, bindings=entries, proof=None)
+        with _kept(copy_to, copy):
+            erasure.decide(store, given, suppress=suppress, bindings=[digest for _, digest in bound])
         store.close_database()
         receipt = finish(store.paths, store.key, progress)
         assert receipt is not None
-    if copy_to is not None:
-        entries = [Binding(position=i, nonce=nonce, digest=digest) for i, (nonce, digest) in enumerate(bound, start=1)]
-        write_private(copy_to, RequesterCopy(receipt=receipt, bindings=entries).model_dump_json(indent=2) + "\n")
+        if copy_to is not None:
+            _write_copy(copy_to, copy.model_copy(update={"receipt": receipt, "proof": _proof(store, receipt)}))
     return receipt
+
+
+@contextmanager
+def _kept(path: Path | None, copy: RequesterCopy) -> Iterator[None]:
+    """The nonces are on disk while an erasure is decided, and gone again where it was refused."""
+    if path is not None:
+        _write_copy(path, copy)
+    try:
+        yield
+    except Exception:  # not an interruption, which may come after the decision
+        if path is not None:
+            path.unlink(missing_ok=True)
+        raise
+
+
+def complete_copy(store_path: Path, path: Path, wait: float = DEFAULT_WAIT) -> RequesterCopy:
+    """Complete a requester's copy whose command was cut short, or bring its proof up to date."""
+    try:
+        copy = RequesterCopy.model_validate(from_json(read_bytes(path, "the receipt"), "the receipt"))
+    except (OSError, ValueError, TypeError):
+        raise InputError(f"{path} is not a file of `isuit delete-rider --receipt`; check the path.") from None
+    mine = {entry.digest for entry in copy.bindings}
+    with open_store(store_path, wait=wait) as store:
+        found = [
+            receipt_id
+            for receipt_id, core in rows(store.connection, "SELECT receipt_id, receipt FROM ledger.receipts")
+            if mine and mine <= set(from_json(core, "a receipt")["bindings"])
+        ]
+        if not found:
+            raise NotFound("no erasure of this store is bound to this file: nothing was erased under it.")
+        receipt = read_receipt(store.connection, found[0])
+        done = copy.model_copy(update={"receipt": receipt, "proof": _proof(store, receipt)})
+    _write_copy(path, done)
+    return done
+
+
+def _proof(store: Store, receipt: ErasureReceipt) -> Proof | None:
+    """That the log has the erasure; None where the store can no longer sign, which must not keep anybody in it."""
+    events = read_log(store.connection)
+    try:
+        key = signing_key(store.connection, store.paths)
+    except StoreError:
+        return None
+
+    def wanted(event: Event) -> bool:
+        return event.kind == "rider-erased" and event.content["receipt"]["receipt_id"] == receipt.receipt_id
+
+    return prove(events, key, wanted=wanted)
+
+
+def _write_copy(path: Path, copy: RequesterCopy) -> None:
+    write_private(path, copy.model_dump_json(indent=2) + "\n")
 
 
 def show_rider(store_path: Path, rider: str, wait: float = DEFAULT_WAIT) -> RiderReport:

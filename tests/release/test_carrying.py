@@ -10,8 +10,8 @@ from test_screening import placed
 
 from isuit.published import ReleaseRow
 from isuit.release.carrying import Change, Fingerprints, Released, changes, decide, fingerprints
-from isuit.release.identities import fold
 from isuit.release.policy import Policy
+from isuit.spelling import fold
 from isuit.store.releases import BinRecord
 
 CELL, BIN = "global", 0

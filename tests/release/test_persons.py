@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isuit.release.identities import fold, is_placeholder
+from isuit.release.identities import is_placeholder
 from isuit.release.persons import Persons, doubled
+from isuit.spelling import fold
 
 
 def test_a_person_is_an_id_its_tokens_and_their_spellings() -> None:

@@ -98,7 +98,7 @@ class TestIdAndToken:
         assert "fewer than 10 riders" in answer.err
 
     def test_it_succeeds_when_an_id_and_its_token_are_two(self, lab: Lab, mutant: Mutant) -> None:
-        from isuit.release.identities import fold
+        from isuit.spelling import fold
 
         mutant("isuit.release.persons.Persons.of", lambda self, name: fold(name))
         answer = self.released(lab)

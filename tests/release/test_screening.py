@@ -19,10 +19,11 @@ from isuit.estimator.model.counts import count
 from isuit.release import bins, cells, screening
 from isuit.release.cell_curves import CellCurves, comparable, fit_cells
 from isuit.release.eligibility import Outcomes
-from isuit.release.identities import fold, is_placeholder
+from isuit.release.identities import is_placeholder
 from isuit.release.influence import Scale, largest_influence
 from isuit.release.policy import Policy, band
 from isuit.release.rounding import is_saturated, to_one_digit, to_step
+from isuit.spelling import fold
 
 
 def placed(seed: int = 1, places: int = 1, per_place: int = 20, each: int = 18) -> screening.Placed:

@@ -31,7 +31,7 @@ COMMANDS = {
     "pseudonymise": "store.pseudonymise", "export-atlas": "store.export_atlas",
     "check-release": "isuit.check_release", "status": "store.status", "init": "store.init",
     "latent-demo": "isuit.latent_demo", "head": "store.head", "rotate-key": "store.rotate_key",
-    "prove": "store.prove", "check-proof": "isuit.check_proof", "witness": "isuit.witness",
+    "receipt": "store.receipt", "prove": "store.prove", "check-proof": "isuit.check_proof", "witness": "isuit.witness",
 }  # fmt: skip
 OWNERS: dict[str, Any] = {"store": StoreHandle, "fit": RecordedFit, "isuit": isuit}
 

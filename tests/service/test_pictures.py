@@ -1,0 +1,71 @@
+"""Pictures say how many sites they draw, draw the same twice, and are in the look of the pages."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from isuit import look
+from isuit.errors import InputError
+from isuit.published import Trajectory, TrajectoryPoint
+from isuit.service.history import curve_table, fits, show
+from isuit.service.pictures import figure_of, plot_fit, plot_trajectory
+
+
+def curves(sites: int) -> pa.Table:
+    rows = []
+    for number in range(sites + 1):
+        site = None if number == 0 else f"site {number:02d}"
+        for metric in (5.0, 10.0, 15.0):
+            difficulty = (metric - 10) ** 2 / 25 + number * 0.1
+            told = {"difficulty": difficulty, "difficulty_se": 0.1, "suitability": 0.5}
+            rows.append({"site": site, "metric": metric} | told)
+    return pa.Table.from_pylist(rows)
+
+
+def test_of_many_sites_six_are_drawn_and_it_says_so(full_store: Path, tmp_path: Path) -> None:
+    record = fits(full_store)[0]
+    told = plot_fit(record, curves(40), tmp_path / "many.svg")
+    assert told == "6 of 40 sites, from the hardest to the easiest"
+    figure = figure_of(record, curves(40))
+    legend = figure.axes[1].get_legend()
+    assert legend.get_title().get_text() == told
+    names = [text.get_text() for text in legend.get_texts()]
+    assert names[0] == look.WORDS["shared"]
+    assert (names[1], names[-1]) == ("site 40", "site 01")
+    lines = figure.axes[0].get_lines()[1:]
+    assert [line.get_color() for line in lines] == list(look.COMPARED)
+
+
+def test_all_of_few_sites_are_drawn(full_store: Path, tmp_path: Path) -> None:
+    shown = show(full_store, fits(full_store)[0].fit_id)
+    for name in ("a.svg", "b.svg"):
+        assert plot_fit(shown.fit, curve_table(shown), tmp_path / name) is None
+    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
+
+
+def point(number: int, **changes: object) -> TrajectoryPoint:
+    values = {
+        "fit_id": f"isuit-f1:{number:064x}", "cohort_hash": f"isuit-c1:{number:064x}", "activity": "kite",
+        "dimension": "wind_kn", "observed_from": datetime(2024, number, 1),
+        "observed_until": datetime(2024, number, 28),
+        "skill_mean": 0.2 * number, "skill_sd": 0.2, "usable": True, "linked_mean": 0.2 * number, "linked_sd": 0.2,
+        "drift": False, "note": None,
+    }  # fmt: skip
+    return TrajectoryPoint(**(values | changes))
+
+
+def test_a_trajectory_is_drawn(tmp_path: Path) -> None:
+    found = Trajectory(points=[point(1), point(2, drift=True), point(3, linked_mean=None, linked_sd=None)])
+    out = tmp_path / "trajectory.svg"
+    plot_trajectory(found, out)
+    text = out.read_text()
+    assert look.COMPARED[1] in text  # the one that drifted
+    first = out.read_bytes()
+    plot_trajectory(found, out)
+    assert out.read_bytes() == first
+    with pytest.raises(InputError, match=r"\.png or \.svg"):
+        plot_trajectory(found, tmp_path / "trajectory.bmp")
