@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from .options import DEFAULT_STORE, DEFAULT_WAIT, Column, Fit, Json, Store, Timezone, Wait
+from .options import DEFAULT_STORE, DEFAULT_WAIT, Column, Csv, DropMissing, Fit, Json, Store, Timezone, Wait
 from .output import note, print_json, progress_bar
 from .proofs import Checkpoint, TrustedKey
 
@@ -78,6 +78,8 @@ def rederive(
     bundle: Annotated[Path | None, typer.Option("--bundle", help="A bundle, instead of a store.")] = None,
     column: Column = None,
     timezone: Timezone = None,
+    csv: Csv = None,
+    drop_missing: DropMissing = False,
     store: Store = DEFAULT_STORE,
     wait: Wait = DEFAULT_WAIT,
     json: Json = False,
@@ -85,21 +87,37 @@ def rederive(
     """Fit again with the recorded configuration and compare: identical, equivalent, erased or diverged (exit 1)."""
     from isuit.errors import InputError
     from isuit.service import checks
-    from isuit.service.inputs import parse_mapping
+    from isuit.service.inputs import parse_csv, parse_mapping
 
     if fit is not None and is_date(fit):
         _rederive_release(fit, store, wait, json)
         return
     if (fit is None) == (bundle is None):
         raise InputError("name a fit of the store, or a bundle with --bundle, and not both")
-    columns = parse_mapping(column)
+    columns, dialect = parse_mapping(column), parse_csv(csv)
     with progress_bar(quiet=json) as progress:
         if bundle is not None:
-            report = checks.rederive_bundle(bundle, cohort, columns=columns, timezone=timezone, progress=progress)
+            report = checks.rederive_bundle(
+                bundle,
+                cohort,
+                columns=columns,
+                timezone=timezone,
+                csv=dialect,
+                drop_missing=drop_missing,
+                progress=progress,
+            )
         else:
             assert fit is not None
             report = checks.rederive(
-                store, fit, cohort, columns=columns, timezone=timezone, wait=wait, progress=progress
+                store,
+                fit,
+                cohort,
+                columns=columns,
+                timezone=timezone,
+                csv=dialect,
+                drop_missing=drop_missing,
+                wait=wait,
+                progress=progress,
             )
     if json:
         print_json(report)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .options import Column, Json, Metrics, Timezone
+from .options import Column, Csv, DropMissing, Json, Metrics, Timezone
 from .output import note, print_json
 
 if TYPE_CHECKING:
@@ -21,14 +21,27 @@ Files = Annotated[
 
 
 def hash_cohort(
-    files: Files, metric: Metrics = None, column: Column = None, timezone: Timezone = None, json: Json = False
+    files: Files,
+    metric: Metrics = None,
+    column: Column = None,
+    timezone: Timezone = None,
+    csv: Csv = None,
+    drop_missing: DropMissing = False,
+    json: Json = False,
 ) -> None:
     """Print the hash of a cohort, and a report of what was read."""
     from isuit.service import cohorts
-    from isuit.service.inputs import parse_mapping
+    from isuit.service.inputs import parse_csv, parse_mapping
 
     with _defects_as_json(json):
-        found = cohorts.read(files, columns=parse_mapping(column, metric), metrics=metric, timezone=timezone)
+        found = cohorts.read(
+            files,
+            columns=parse_mapping(column, metric),
+            metrics=metric,
+            timezone=timezone,
+            csv=parse_csv(csv),
+            drop_missing=drop_missing,
+        )
     if json:
         print_json(found)
     else:
@@ -42,15 +55,25 @@ def canonicalise(
     metric: Metrics = None,
     column: Column = None,
     timezone: Timezone = None,
+    csv: Csv = None,
+    drop_missing: DropMissing = False,
     json: Json = False,
 ) -> None:
     """Write the canonical form of a cohort, so that `sha256sum` gives its hash."""
     from isuit.service import cohorts
-    from isuit.service.inputs import parse_mapping
+    from isuit.service.inputs import parse_csv, parse_mapping
 
     with _defects_as_json(json):
         mapping = parse_mapping(column, metric)
-        written = cohorts.canonicalise(files, out, columns=mapping, metrics=metric, timezone=timezone)
+        written = cohorts.canonicalise(
+            files,
+            out,
+            columns=mapping,
+            metrics=metric,
+            timezone=timezone,
+            csv=parse_csv(csv),
+            drop_missing=drop_missing,
+        )
     if json:
         print_json(written)
     else:
@@ -72,6 +95,8 @@ def _defects_as_json(json: bool) -> Iterator[None]:
 
 def _summary(read: CohortRead) -> str:
     span = f"{read.observed_from} to {read.observed_until}" if read.observed_from else "without times"
+    for sentence in read.notes:
+        note(f"note: {sentence}")
     return (
         f"{read.outcomes} outcomes, {read.riders} riders, {read.sites} sites, {span}, "
         f"{read.duplicates} duplicates (kept), nothing refused"

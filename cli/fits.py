@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from .curves import print_curves, print_ranking, print_sketch, require_sites
-from .options import DEFAULT_STORE, DEFAULT_WAIT, Column, Fit, Json, Store, Timezone, Wait
+from .options import DEFAULT_STORE, DEFAULT_WAIT, Column, Csv, DropMissing, Fit, Json, Store, Timezone, Wait
 from .output import note, print_json, print_table, progress_bar
 
 if TYPE_CHECKING:
@@ -60,6 +60,10 @@ def fit(
     split: Annotated[
         Literal["rider", "time", "occasion"], typer.Option("--split", help="How outcomes are held out.")
     ] = "rider",
+    skill: Annotated[
+        Literal["normal", "estimated"],
+        typer.Option("--skill", help="How skill is distributed among riders: normal, or as the outcomes tell."),
+    ] = "normal",
     observed_until: Annotated[
         datetime | None,
         typer.Option(
@@ -68,6 +72,8 @@ def fit(
     ] = None,
     column: Column = None,
     timezone: Timezone = None,
+    csv: Csv = None,
+    drop_missing: DropMissing = False,
     memory: Annotated[
         str | None, typer.Option("--memory", help="Hold at most so much in memory, such as 4GB; the rest is on disk.")
     ] = None,
@@ -78,7 +84,7 @@ def fit(
     """Canonicalise, hash, gate and fit a cohort, and record the result."""
     from isuit.domain import FitConfig
     from isuit.service.fitting import fit as run
-    from isuit.service.inputs import checked_label, parse_mapping, read_anchor, read_sites
+    from isuit.service.inputs import checked_label, parse_csv, parse_mapping, read_anchor, read_sites
 
     config = FitConfig(
         activity=checked_label(activity, "--activity"),
@@ -87,6 +93,7 @@ def fit(
         anchor=read_anchor(anchor, activity, dimension) if anchor else None,
         exposure=exposure,
         split=split,
+        skill=skill,
         observed_until=observed_until.date() if observed_until else None,
     )
     with progress_bar(quiet=json) as progress:
@@ -96,6 +103,8 @@ def fit(
             config,
             columns=parse_mapping(column),
             timezone=timezone,
+            csv=parse_csv(csv),
+            drop_missing=drop_missing,
             sites=read_sites(sites) if sites else None,
             wait=wait,
             memory=memory,

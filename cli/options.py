@@ -29,6 +29,18 @@ Fit = Annotated[
     str,
     typer.Argument(metavar="FIT", help="A fit id or a cohort hash, or at least 8 digits of one.", show_default=False),
 ]
+Csv = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--csv",
+        metavar="NAME=VALUE",
+        help="Declare how a CSV is written, instead of letting it be found: separator, decimal, encoding, dates "
+        "(dd.mm.yyyy, ...), outcomes (ja/nein). Repeatable.",
+    ),
+]
+DropMissing = Annotated[
+    bool, typer.Option("--drop-missing", help="Leave rows without a rider, a metric or an outcome out, counted.")
+]
 Timezone = Annotated[
     str | None, typer.Option("--timezone", help="The zone of timestamps that carry none, such as UTC.")
 ]

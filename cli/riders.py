@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .options import DEFAULT_STORE, DEFAULT_WAIT, Column, Json, Metrics, Store, Timezone, Wait
+from .options import DEFAULT_STORE, DEFAULT_WAIT, Column, Csv, DropMissing, Json, Metrics, Store, Timezone, Wait
 from .output import note, print_json, print_table, progress_bar
 
 if TYPE_CHECKING:
@@ -136,16 +136,28 @@ def pseudonymise(
     metric: Metrics = None,
     column: Column = None,
     timezone: Timezone = None,
+    csv: Csv = None,
+    drop_missing: DropMissing = False,
     store: Store = DEFAULT_STORE,
     wait: Wait = DEFAULT_WAIT,
     json: Json = False,
 ) -> None:
     """Write a cohort with random tokens instead of rider IDs; the store keeps the map."""
-    from isuit.service.inputs import parse_mapping
+    from isuit.service.inputs import parse_csv, parse_mapping
     from isuit.service.pseudonymising import pseudonymise as run
 
     mapping = parse_mapping(column, metric)
-    done = run(store, files, out, columns=mapping, metrics=metric, timezone=timezone, wait=wait)
+    done = run(
+        store,
+        files,
+        out,
+        columns=mapping,
+        metrics=metric,
+        timezone=timezone,
+        csv=parse_csv(csv),
+        drop_missing=drop_missing,
+        wait=wait,
+    )
     for sentence in done.notes:
         note(sentence)
     if json:

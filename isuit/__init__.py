@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from isuit.errors import IsuitError
 
 if TYPE_CHECKING:
-    from isuit.domain import Exposure, GateReading, Split
+    from isuit.domain import Exposure, GateReading, SkillPrior, Split
     from isuit.published import Canonicalised, CohortRead, ProofCheck, RederiveReport, ReleaseCheck, Witnessed
     from isuit.service.notebook import StoreHandle
     from isuit.service.results import Fit
@@ -59,8 +59,11 @@ def fit(
     gate: GateReading = "core",
     exposure: Exposure = "independent",
     split: Split = "rider",
+    skill: SkillPrior = "normal",
     columns: Mapping[str, str] | None = None,
     timezone: str | None = None,
+    csv: Mapping[str, str] | None = None,
+    drop_missing: bool = False,
 ) -> Fit:
     """Fit a cohort without a store: a frame (pandas, polars, Arrow, a DuckDB relation), arrays by name, or a path.
 
@@ -71,12 +74,21 @@ def fit(
     from isuit.service.memory import fit_in_memory
     from isuit.service.notebook import config_of
 
-    config = config_of(activity, dimension, anchor, gate, exposure, split, None)
+    config = config_of(activity, dimension, anchor, gate, exposure, split, skill, None)
     with notebook_progress() as progress:
-        return fit_in_memory(cohort, config, columns=columns, timezone=timezone, progress=progress)
+        return fit_in_memory(
+            cohort, config, columns=columns, timezone=timezone, csv=csv, drop_missing=drop_missing, progress=progress
+        )
 
 
-def hash(cohort: Any, *, columns: Mapping[str, str] | None = None, timezone: str | None = None) -> CohortRead:
+def hash(
+    cohort: Any,
+    *,
+    columns: Mapping[str, str] | None = None,
+    timezone: str | None = None,
+    csv: Mapping[str, str] | None = None,
+    drop_missing: bool = False,
+) -> CohortRead:
     """The hash of a cohort, and a report of what was read.
 
     >>> isuit.hash(cohort).cohort_hash
@@ -84,7 +96,7 @@ def hash(cohort: Any, *, columns: Mapping[str, str] | None = None, timezone: str
     """
     from isuit.service.cohorts import read
 
-    return read(cohort, columns=columns, timezone=timezone)
+    return read(cohort, columns=columns, timezone=timezone, csv=csv, drop_missing=drop_missing)
 
 
 def canonicalise(

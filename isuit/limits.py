@@ -1,7 +1,7 @@
 """How much memory a fit may take, and what that leaves to those who can work on disk instead.
 
 What grows with outcomes goes to disk: sorting beyond so many rows, the database beyond its limit, long columns. What
-grows with riders does not: their names, their counts, their skills. So a limit that the riders alone exceed is refused
+grows with riders does not: their names, their posteriors, their skills. So a limit that a cohort exceeds is refused
 before the fit begins, with the figure that is needed.
 """
 
@@ -15,10 +15,13 @@ from isuit.errors import InputError
 UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 SIZE = re.compile(r"\s*([0-9]{1,12}(?:[.][0-9]{1,6})?)\s*([kmgt]i?)?b?\s*", re.IGNORECASE | re.ASCII)
 LEAST = 500 * 10**6  # the interpreter, its libraries and a small cohort
-LIBRARIES = 350 * 10**6  # measured: before the first rider, with compiled loops and the buffers of a file's reader
-RIDER = 950  # bytes of a rider at the most: name, counts of the cohort and of a refit, posterior, leaf
-SORTED_ROW = 80  # bytes of an outcome while it is sorted in memory
-HELD_ROW = 25  # bytes of an outcome that waits in memory to be recorded
+# Measured at 10^6 outcomes of 10^4 and of 2 x 10^5 riders and at 3 x 10^6 of 6 x 10^5, with refits and diagnostics:
+LIBRARIES = 315 * 10**6  # before the first rider: compiled loops, and the buffers of a file's reader
+RIDER = 430  # bytes of a rider: name, posterior, bins, leaf
+ROW = 82  # bytes of an outcome: columns, and counts of the cohort and of a refit
+MAPPED = 1 << 24  # outcomes beyond which columns and counts are in files that the system may drop from memory
+HELD = 25  # bytes of an outcome more that was sorted in memory and waits there to be recorded
+SORTING = 250  # bytes of memory for each outcome that is sorted there: it is a small part of the whole
 
 
 @dataclass(frozen=True)
@@ -43,12 +46,14 @@ class Memory:
             raise InputError(f"a memory limit below {LEAST // 10**6} MB is too small for any fit: give more")
         # Sorting, fitting and recording follow one another: each may take what the libraries leave.
         free = total - LIBRARIES
-        return cls(total, min(cls.database, free // 2), min(cls.sorting, free // 2), min(1 << 24, free // SORTED_ROW))
+        return cls(
+            total, min(cls.database, free // 2), min(cls.sorting, free // 2), min(cls.sorted_rows, free // SORTING)
+        )
 
     def require(self, outcomes: int, riders: int) -> None:
-        """Refuse a cohort whose riders need more than the limit; what is on disk does not count."""
-        held = HELD_ROW * outcomes if outcomes <= self.sorted_rows else 0
-        needed = LIBRARIES + RIDER * riders + held
+        """Refuse a cohort that needs more than the limit; what is on disk does not count."""
+        held = HELD * outcomes if outcomes <= self.sorted_rows else 0
+        needed = LIBRARIES + RIDER * riders + ROW * min(outcomes, MAPPED) + held
         if self.total is not None and needed > self.total:
             raise InputError(
                 f"a fit of {riders} riders and {outcomes} outcomes takes about {needed / 10**9:.1f} GB, more than the "

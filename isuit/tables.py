@@ -2,7 +2,7 @@
 
 rider.parquet, .pq      Parquet
 .arrow, .ipc, .feather  Arrow; .feather is compressed
-.csv, .tsv              text with a header; with .gz after it, compressed
+.csv, .tsv              text with a header; with .gz, .zst or .bz2 after it, compressed
 """
 
 from __future__ import annotations
@@ -27,6 +27,10 @@ ENDINGS: dict[str, Format] = {
     ".tsv": "tsv",
     ".csv.gz": "csv",
     ".tsv.gz": "tsv",
+    ".csv.zst": "csv",
+    ".tsv.zst": "tsv",
+    ".csv.bz2": "csv",
+    ".tsv.bz2": "tsv",
     ".arrow": "arrow",
     ".ipc": "arrow",
     ".feather": "feather",
@@ -92,7 +96,7 @@ def _validated(table: pa.Table) -> pa.Table:
 
 
 def _compression(path: Path) -> str | None:
-    return "gzip" if path.name.lower().endswith(".gz") else None
+    return {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}.get(path.suffix.lower())
 
 
 def _start(path: Path) -> bytes:

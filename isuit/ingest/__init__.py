@@ -6,6 +6,7 @@ held in memory, outcomes need not be.
 """
 
 from isuit.ingest.cohort import Cohort, Report, read_cohort
+from isuit.ingest.dialects import parse_csv
 from isuit.ingest.layout import parse_mapping
 from isuit.ingest.refusals import Refusal, RefusedCohort
 from isuit.ingest.writing import refuse_to_overwrite, write_canonical
@@ -15,6 +16,7 @@ __all__ = [
     "Refusal",
     "RefusedCohort",
     "Report",
+    "parse_csv",
     "parse_mapping",
     "read_cohort",
     "refuse_to_overwrite",

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
+import sys
+import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import TracebackType
@@ -16,18 +20,20 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from isuit import canonical
-from isuit.canonical import as_arrow, as_numpy
+from isuit.canonical import as_arrow, as_numpy, columns_of
 from isuit.columns import SLICE_ROWS, Column
 from isuit.domain import NO_SITE, NO_TIME, Observations
 from isuit.errors import InputError
 from isuit.ingest import values
-from isuit.ingest.layout import Agreement, checked_metrics, locate
+from isuit.ingest.dialects import SEPARATORS, Dialect, declared, fold, is_header, look
+from isuit.ingest.layout import OPTIONAL, Agreement, checked_metrics, locate, wanted
 from isuit.ingest.refusals import Place, Refusals
 from isuit.ingest.sorting import IN_MEMORY_ROWS, LEFT_OUT, SPILL_BYTES, Outcomes, Ranks, Sorter
 from isuit.ingest.sources import WRONG_FIELDS, Source, Unreadable, is_table, open_file, open_object, paths_of
 from isuit.ingest.times import Defects, from_text, from_timestamps, zone_named
 
 Progress = Callable[[str, float], None]
+MOST_NAMED = 20  # columns that an error lists
 HASH_ROWS = 1 << 16  # per formatted slice: what a processor's cache holds is formatted fastest
 
 
@@ -43,11 +49,14 @@ class Report:
     observed_until: datetime | None
     duplicates: int  # outcomes that repeat another one in every field; they count, as they do in the hash
     excluded_rows: int
+    missing_rows: int = 0  # left out because they lack a rider, a metric or an outcome
+    notes: tuple[str, ...] = ()  # how a file was read, and what looks like a column and was not
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self) | {
             "observed_from": _iso(self.observed_from),
             "observed_until": _iso(self.observed_until),
+            "notes": list(self.notes),
         }
 
 
@@ -67,11 +76,13 @@ class Cohort:
         metrics: tuple[str, ...],
         rows: int,
         progress: Progress,
+        missing_rows: int = 0,
+        notes: tuple[str, ...] = (),
     ) -> None:
         self._sorter, self.metrics = sorter, metrics
         self._riders, self._sites = riders, sites  # sorted; a site's code is its place here plus one
         self._seen_riders, self._seen_sites = np.zeros(len(riders), bool), np.zeros(len(sites) + 1, bool)
-        self.cohort_hash, self.report = self._hashed(rows, progress)
+        self.cohort_hash, self.report = self._hashed(rows, progress, missing_rows, notes)
 
     def __enter__(self) -> Cohort:
         return self
@@ -135,14 +146,14 @@ class Cohort:
             schema=canonical.schema_of(self.metrics),
         )
 
-    def _hashed(self, rows: int, progress: Progress) -> tuple[str, Report]:
+    def _hashed(self, rows: int, progress: Progress, missing_rows: int, notes: tuple[str, ...]) -> tuple[str, Report]:
         """The hash and the report, in one pass over the sorted outcomes."""
         count = self._sorter.count()
         if not count:
             self.close()
             raise InputError(
                 "every outcome belongs to a rider who opted out: there is nothing to read"
-                if rows
+                if rows > missing_rows
                 else "the cohort holds no outcomes: give one with at least one row"
             )
         digest = hashlib.sha256(canonical.header(count, self.metrics))
@@ -170,7 +181,9 @@ class Cohort:
             observed_from=_instant(first) if last != NO_TIME else None,
             observed_until=_instant(last) if last != NO_TIME else None,
             duplicates=duplicates,
-            excluded_rows=rows - count,
+            excluded_rows=rows - count - missing_rows,
+            missing_rows=missing_rows,
+            notes=notes,
         )
         return f"{canonical.format_of(self.metrics)}:{digest.hexdigest()}", report
 
@@ -181,34 +194,48 @@ def read_cohort(
     columns: Mapping[str, str] | None = None,
     metrics: Sequence[str] | None = None,
     timezone: str | None = None,
+    csv: Mapping[str, str] | None = None,
+    drop_missing: bool = False,
     exclude: Callable[[pa.Array], pa.Array] | None = None,
     temporary: Path | None = None,
     in_memory_rows: int = IN_MEMORY_ROWS,
     spill_bytes: int = SPILL_BYTES,
     progress: Progress = lambda stage, share: None,
 ) -> Cohort:
-    """Read and validate a cohort: a path, a list of paths, a directory, a glob, or a table with the Arrow interface.
+    """Read and validate a cohort: a path, a list of paths, a directory, a glob, `-` for standard input, or a table.
 
     `columns` maps our names to theirs. `metrics` names the conditions where there are several, or the column of the
-    one there is; without it that is `metric`. `timezone` is the zone of times that carry none. `exclude` gets the
-    distinct riders and says, as an array of booleans, whose rows are left out. A cohort with more than `in_memory_rows`
-    rows is sorted on disk, in a directory of its own inside `temporary`. Refuses with every defect listed. `progress`
-    is told the share that is read, where the source knows its size, and then the share that is hashed.
+    one there is; without it that is `metric`. `timezone` is the zone of times that carry none. `csv` declares how CSV
+    files are written (see `dialects`); `drop_missing` leaves rows without rider, metric or outcome out. `exclude`
+    gets the distinct riders and says, as an array of booleans, whose rows are left out. A cohort with more than
+    `in_memory_rows` rows is sorted on disk, in a directory of its own inside `temporary`. Refuses with every defect
+    listed. `progress` is told the share that is read, where the source knows its size, then the share that is hashed.
     """
     named, mapping = checked_metrics(metrics, columns)
     refusals = Refusals()
-    reader = _Reader(refusals, named, timezone, Sorter(temporary, in_memory_rows, spill_bytes), progress)
+    options = declared(csv)
+    sorter = Sorter(temporary, in_memory_rows, spill_bytes)
+    reader = _Reader(refusals, named, timezone, sorter, progress, options, drop_missing)
     if is_table(source):
         reader.read(open_object(source), mapping)
     elif isinstance(source, (str, os.PathLike, Sequence)):
-        paths = paths_of(source)
-        for number, path in enumerate(paths):
-            opened = open_file(path, refusals)
-            if opened:
-                reader.read(opened, mapping, number, len(paths))
+        with tempfile.TemporaryDirectory(dir=temporary) as folder:  # mode 0700, and gone when the source is read
+            paths = paths_of(_standard_input(Path(folder)) if source in ("-", ["-"]) else source)
+            for number, path in enumerate(paths):
+                opened = open_file(path, refusals, wanted(mapping, named), options)
+                if opened:
+                    reader.read(opened, mapping, number, len(paths))
     else:
         raise InputError("a cohort is a path, a list of paths or a table with the Arrow interface")
     return reader.cohort(exclude)
+
+
+def _standard_input(folder: Path) -> Path:
+    """Standard input as a file, because it is looked at before it is read; text, Parquet or Arrow by its content."""
+    place = folder / "standard input.csv"
+    with place.open("wb") as file:
+        shutil.copyfileobj(sys.stdin.buffer, file)
+    return place
 
 
 class _Reader:
@@ -221,8 +248,14 @@ class _Reader:
         timezone: str | None,
         sorter: Sorter,
         progress: Progress,
+        csv: Mapping[str, str],
+        drop_missing: bool,
     ) -> None:
         self._refusals, self._metrics = refusals, metrics
+        self._csv, self._drop_missing = csv, drop_missing
+        self._missing: Counter[str] = Counter()
+        self._missing_rows = 0
+        self._notes: list[str] = []
         self._zone = None if timezone is None else zone_named(timezone)
         self._sorter = sorter
         self._progress = progress
@@ -232,6 +265,8 @@ class _Reader:
 
     def read(self, source: Source, mapping: Mapping[str, str], number: int = 0, files: int = 1) -> None:
         found = locate(source.names, mapping, source.label, self._refusals, self._metrics)
+        dialect = self._dialect(source, found)
+        self._point_out(source, found, dialect)
         types = {ours: source.types(theirs) for ours, theirs in found.items()}
         readable = self._agreement.check(types, source.label, source.is_csv)
         chosen = {ours: theirs for ours, theirs in found.items() if ours in readable}
@@ -241,15 +276,62 @@ class _Reader:
         try:
             for batch in source.batches(list(chosen.values())):
                 arrays = {ours: batch.column(theirs) for ours, theirs in chosen.items()}
-                self._check(arrays, batch.num_rows, Place(source.label if several else None, row, source.wrong_rows))
+                if dialect is not None:
+                    arrays = {ours: dialect.converted(ours, column) for ours, column in arrays.items()}
+                place = Place(source.label if several else None, row, source.wrong_rows)
+                self._check(*self._without_missing(arrays, batch.num_rows, place))
                 row += batch.num_rows
                 self._progress("read", (number + ((row - 1) / source.rows if source.rows else 0)) / files)
         except Unreadable:
             self._refusals.add(None, f"{source.label} cannot be read beyond row {row - 1} (truncated or damaged)")
         self._refusals.add_numbers(None, WRONG_FIELDS, source.wrong_rows, Place(source.label if several else None))
 
-    def _check(self, arrays: Mapping[str, pa.Array], rows: int, place: Place) -> None:
+    def _dialect(self, source: Source, found: Mapping[str, str]) -> Dialect | None:
+        """How a CSV writes its values, said in one line where it is not the standard form; None for the standard."""
+        if source.dialect is None or source.standard is None:
+            return None
+        dialect, midnight = look(source.sample, source.dialect, self._csv, found)
+        said = dialect.described(source.standard, midnight)
+        if said:
+            self._notes.append(f"{source.label} is read as: {said}")
+        return dialect if said else None
+
+    def _point_out(self, source: Source, found: Mapping[str, str], dialect: Dialect | None) -> None:
+        """Columns that are called almost like one of ours; and where one is missing, those that there are."""
+        for ours in (name for name in columns_of(self._metrics) if name not in found):
+            near = [name for name in source.names if fold(name) == fold(ours)]
+            if near and ours in OPTIONAL:
+                self._notes.append(f"the column {near[0]!r} is not read; --column {ours}={near[0]} reads it as {ours}")
+            elif ours not in OPTIONAL and is_header(source.names) and source.names:
+                by = source.dialect.separator if source.dialect else None
+                told = f", separated by {SEPARATORS.get(by, by)}" if by else ""
+                hint = f" (--column {ours}={near[0]}?)" if near else ""
+                listed = ", ".join(source.names[:MOST_NAMED]) + (", ..." if len(source.names) > MOST_NAMED else "")
+                self._refusals.add(None, f"{source.label} has the columns {listed}{told}{hint}")
+
+    def _without_missing(
+        self, arrays: Mapping[str, pa.Array], rows: int, place: Place
+    ) -> tuple[Mapping[str, pa.Array], int, Place]:
+        """The rows that have a rider, every metric and an outcome, if others are to be left out; they are counted."""
         self._rows += rows
+        if not self._drop_missing:
+            return arrays, rows, place
+        missing = np.zeros(rows, bool)
+        for ours, column in arrays.items():
+            if ours not in OPTIONAL:
+                # NaN is how pandas writes a number that is missing.
+                empty = as_numpy(values.plain(column).is_null(nan_is_null=True))
+                self._missing[ours] += int(np.count_nonzero(empty))
+                missing |= empty
+        self._missing_rows += int(np.count_nonzero(missing))
+        kept = pa.array(~missing)
+        return (
+            {ours: column.filter(kept) for ours, column in arrays.items()},
+            int(np.count_nonzero(~missing)),
+            replace(place, kept=np.flatnonzero(~missing)),
+        )
+
+    def _check(self, arrays: Mapping[str, pa.Array], rows: int, place: Place) -> None:
 
         def refuse(column: str, defects: Defects) -> None:
             for defect, bad in defects:
@@ -294,7 +376,13 @@ class _Reader:
             rider_rank = np.where(kept[rider_rank], rider_rank, np.int32(LEFT_OUT))
         # No site sorts before every site, so it takes the first rank; see `Ranks`.
         self._sorter.sort(Ranks(rider_rank, np.append(site_rank + np.int32(1), np.int32(0))))
-        return Cohort(self._sorter, riders, sites, self._metrics, self._rows, self._progress)
+        notes = list(dict.fromkeys(self._notes))
+        if self._missing_rows:
+            by = ", ".join(f"{count} without {ours}" for ours, count in self._missing.items() if count)
+            notes.append(f"{self._missing_rows} rows with missing values were left out ({by})")
+        return Cohort(
+            self._sorter, riders, sites, self._metrics, self._rows, self._progress, self._missing_rows, tuple(notes)
+        )
 
 
 def _with_advice(defects: Defects) -> Defects:

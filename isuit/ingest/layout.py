@@ -90,6 +90,11 @@ def parse_mapping(options: list[str] | None, metrics: Sequence[str] | None = Non
     return checked_mapping(mapping, tuple(metrics or ONE_METRIC))
 
 
+def wanted(mapping: Mapping[str, str], metrics: Sequence[str]) -> list[str]:
+    """The columns that a source must have, by their names there."""
+    return [mapping.get(ours, ours) for ours in columns_of(metrics) if ours not in OPTIONAL]
+
+
 def locate(
     names: list[str],
     mapping: Mapping[str, str],

@@ -43,10 +43,11 @@ class Place:
     file: str | None
     first_row: int = 1
     passed_over: Sequence[int] = ()
+    kept: NDArray[np.intp] | None = None  # places of the batch's rows that are left, where some were left out
 
     def number(self, position: int) -> int:
         """The number, in the file, of a row of the batch."""
-        number = self.first_row + position
+        number = self.first_row + int(position if self.kept is None else self.kept[position])
         for passed in self.passed_over:
             number += passed <= number
         return number

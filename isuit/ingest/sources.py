@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from isuit.documents import UnsafeDocument, require_regular
 from isuit.errors import InputError
+from isuit.ingest.dialects import Dialect, encoding_of, find
 from isuit.ingest.refusals import Refusals
 from isuit.tables import SEPARATORS, format_in, format_of
 
@@ -28,6 +29,7 @@ CSV_BLOCK = 1 << 23  # bytes
 LONGEST_HEADER = 1 << 20  # bytes
 MOST_WRONG_ROWS = 100_000  # that are counted before a CSV is given up
 UNREADABLE = (pa.ArrowException, OSError, EOFError)
+SPREADSHEETS = (".xlsx", ".xls", ".xlsm", ".ods", ".numbers")
 WRONG_FIELDS = "a row with too many or too few fields"
 
 
@@ -46,6 +48,9 @@ class Source:
     is_csv: bool = False
     rows: int | None = None  # where the source says so without being read
     wrong_rows: list[int] = field(default_factory=list)  # of a CSV, filled while it is read: rows without all fields
+    sample: str = ""  # of a CSV, how it begins
+    dialect: Dialect | None = None  # of a CSV: its separator and encoding
+    standard: Dialect | None = None  # of a CSV: what its name promises
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Batches of these columns, with `Unreadable` for what a damaged file or a failing producer raises."""
@@ -93,8 +98,13 @@ def _directory(folder: Path) -> list[Path]:
     return files
 
 
-def open_file(path: Path, refusals: Refusals) -> Source | None:
-    """A file as a source; None, and a refusal, where it cannot be read."""
+def open_file(
+    path: Path, refusals: Refusals, wanted: Sequence[str] = (), csv_options: Mapping[str, str] | None = None
+) -> Source | None:
+    """A file as a source; None, and a refusal, where it cannot be read.
+
+    `wanted` are the columns that a CSV must have, by which its separator is told; `csv_options` is what is declared.
+    """
     label = path.name
     defect = f"{label} is no Parquet, CSV or Arrow file (or damaged)"
     try:
@@ -107,8 +117,10 @@ def open_file(path: Path, refusals: Refusals) -> Source | None:
         if kind == "arrow":
             return _arrow(path, start)
         if start and kind is not None:
-            return _csv(path, SEPARATORS[kind])
-        if not start:
+            return _csv(path, SEPARATORS[kind], wanted, csv_options or {})
+        if path.suffix.lower() in SPREADSHEETS:
+            defect = f"{label} is a spreadsheet, which is not read: save its sheet as CSV, in UTF-8 if you are asked"
+        elif not start:
             defect = f"{label} is empty"
     except UnsafeDocument as error:
         defect = str(error)
@@ -170,10 +182,15 @@ def _arrow(path: Path, start: bytes) -> Source:
     return Source(path.name, schema.names, lambda name: schema.field(name).type, batches)
 
 
-def _csv(path: Path, separator: str) -> Source:
+def _csv(path: Path, separator: str, wanted: Sequence[str], options: Mapping[str, str]) -> Source:
     import pyarrow.csv as pcsv
 
-    names = _header(path, separator)
+    start = _beginning(path)
+    encoding = options.get("encoding") or encoding_of(start, _parts(path))
+    text = _decoded(start, encoding)
+    standard = Dialect(separator)
+    dialect = replace(find(text, standard, options, wanted), encoding=encoding)
+    names = _header(path, text, dialect.separator)
     wrong_rows: list[int] = []
 
     def skip(row: Any) -> str:
@@ -190,15 +207,25 @@ def _csv(path: Path, separator: str) -> Source:
             strings_can_be_null=True,
             check_utf8=False,
         )
-        parse = pcsv.ParseOptions(delimiter=separator, newlines_in_values=True, invalid_row_handler=skip)
-        read = pcsv.ReadOptions(use_threads=False, block_size=CSV_BLOCK)
+        parse = pcsv.ParseOptions(delimiter=dialect.separator, newlines_in_values=True, invalid_row_handler=skip)
+        read = pcsv.ReadOptions(use_threads=False, block_size=CSV_BLOCK, encoding=_codec(encoding))
         with (
             _silent(skip),
             pcsv.open_csv(str(path), read_options=read, parse_options=parse, convert_options=convert) as reader,
         ):
             yield from reader
 
-    return Source(path.name, names, lambda _: pa.string(), batches, is_csv=True, wrong_rows=wrong_rows)
+    return Source(
+        path.name,
+        names,
+        lambda _: pa.string(),
+        batches,
+        is_csv=True,
+        wrong_rows=wrong_rows,
+        sample=text,
+        dialect=dialect,
+        standard=standard,
+    )
 
 
 @contextmanager
@@ -218,12 +245,33 @@ def _silent(handler: Callable[[Any], str]) -> Iterator[None]:
         sys.unraisablehook = before
 
 
-def _header(path: Path, separator: str) -> list[str]:
-    """The names in the first line; a compressed file of a few bytes can have one of gigabytes."""
+def _beginning(path: Path) -> bytes:
     with pa.input_stream(str(path), compression="detect") as stream:
-        start = stream.read(LONGEST_HEADER)
-    text = start.decode("utf-8-sig", errors="surrogateescape")
-    if len(start) == LONGEST_HEADER and not {"\n", "\r"} & set(text):
+        return bytes(stream.read(LONGEST_HEADER))
+
+
+def _parts(path: Path) -> Iterator[bytes]:
+    """All of a file, decompressed, in parts that overlap by the length of a character."""
+    with pa.input_stream(str(path), compression="detect") as stream:
+        end = b""
+        while part := bytes(stream.read(LONGEST_HEADER)):
+            yield end + part
+            end = part[-3:]
+
+
+def _decoded(start: bytes, encoding: str) -> str:
+    if encoding == "utf-8":
+        return start.decode("utf-8-sig", errors="surrogateescape")
+    return start.decode(encoding, errors="ignore")
+
+
+def _codec(encoding: str) -> str:
+    return "utf8" if encoding.lower().replace("-", "") == "utf8" else encoding
+
+
+def _header(path: Path, text: str, separator: str) -> list[str]:
+    """The names in the first line; a compressed file of a few bytes can have one of gigabytes."""
+    if len(text) >= LONGEST_HEADER // 4 and not {"\n", "\r"} & set(text):
         raise UnsafeDocument(f"{path.name} has a first line of more than {LONGEST_HEADER >> 20} MiB: it is no CSV")
     try:
         return next(csv.reader(io.StringIO(text, newline=""), delimiter=separator), [])

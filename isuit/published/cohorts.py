@@ -19,6 +19,8 @@ class CohortRead(Published):
     observed_until: str | None
     duplicates: int = Field(description="Outcomes that repeat another one in every field; they count.")
     excluded_rows: int
+    missing_rows: int = Field(description="Left out by --drop-missing.")
+    notes: list[str] = Field(description="How a file was read where it is not in the standard form.")
 
 
 class Canonicalised(CohortRead):

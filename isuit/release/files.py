@@ -39,6 +39,8 @@ EXTENSIONS: dict[Format, str] = {
     "html": "html",
 }
 COLUMNS = tuple(ReleaseRow.model_fields)
+# What a file may raise that holds other values than a release's. H3 takes a cell of 400 digits for an integer.
+DAMAGE = (ValueError, KeyError, TypeError, AttributeError, OverflowError, pa.ArrowException, h3.H3BaseException)
 _ARROW = {
     "h3_resolution": pa.int8(),
     **dict.fromkeys(
@@ -175,7 +177,7 @@ def check_file(path: Path, trusted: VerifierKey | None = None) -> ReleaseCheck:
         raise InputError("the release cannot be read; check its path and, for a CSV, its metadata file.") from None
     except Refused as error:
         raise UnsafeDocument(f"{RELEASE} {error}") from None
-    except (ValueError, KeyError, TypeError, AttributeError, pa.ArrowException, h3.H3BaseException) as error:
+    except DAMAGE as error:
         problem = f"the file is damaged or cut short: it cannot be read as {kind} ({type(error).__name__})"
         nothing = {"release": None, "digest": None, "origin": None, "key": None}
         return ReleaseCheck(ok=False, rows=0, format=kind, trusted=False, problems=[problem], **nothing)

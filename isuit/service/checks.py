@@ -104,6 +104,8 @@ def rederive(
     *,
     columns: Mapping[str, str] | None = None,
     timezone: str | None = None,
+    csv: Mapping[str, str] | None = None,
+    drop_missing: bool = False,
     wait: float = DEFAULT_WAIT,
     progress: Progress | None = None,
 ) -> RederiveReport:
@@ -121,7 +123,7 @@ def rederive(
             material = _with_stored_outcomes(store, material)
     # The lock is free while the estimator works: nothing of the store is needed any more.
     if source is not None:
-        return _from_file(material, source, columns, timezone, progress)
+        return _from_file(material, source, columns, timezone, csv, drop_missing, progress)
     if material.outcomes is None or not material.outcomes.num_rows:
         return _report(material, _without_refit(material, "every outcome of this cohort was erased"))
     with read_cohort(material.outcomes) as cohort:
@@ -134,6 +136,8 @@ def rederive_bundle(
     *,
     columns: Mapping[str, str] | None = None,
     timezone: str | None = None,
+    csv: Mapping[str, str] | None = None,
+    drop_missing: bool = False,
     progress: Progress | None = None,
 ) -> RederiveReport:
     """The same from a bundle, without a store."""
@@ -145,7 +149,7 @@ def rederive_bundle(
     if source is None:
         assert bundle.cohort is not None
         source, _ = read_canonical(bundle.cohort)
-    return _from_file(material, source, columns, timezone, progress)
+    return _from_file(material, source, columns, timezone, csv, drop_missing, progress)
 
 
 def _require_version(record: StoredFit) -> None:
@@ -181,9 +185,11 @@ def _from_file(
     source: Any,
     columns: Mapping[str, str] | None,
     timezone: str | None,
+    csv: Mapping[str, str] | None,
+    drop_missing: bool,
     progress: Progress | None,
 ) -> RederiveReport:
-    with read_cohort(source, columns=columns, timezone=timezone) as cohort:
+    with read_cohort(source, columns=columns, timezone=timezone, csv=csv, drop_missing=drop_missing) as cohort:
         if cohort.cohort_hash != material.record.cohort_hash:
             raise InputError(
                 f"the file's hash is {cohort.cohort_hash} and the fit's cohort is {material.record.cohort_hash}; "

@@ -19,9 +19,13 @@ def read(
     columns: Mapping[str, str] | None = None,
     metrics: Sequence[str] | None = None,
     timezone: str | None = None,
+    csv: Mapping[str, str] | None = None,
+    drop_missing: bool = False,
 ) -> CohortRead:
     """Read a cohort (paths, or a table) and say what it holds."""
-    with read_cohort(files, columns=columns, metrics=metrics, timezone=timezone) as cohort:
+    with read_cohort(
+        files, columns=columns, metrics=metrics, timezone=timezone, csv=csv, drop_missing=drop_missing
+    ) as cohort:
         return CohortRead(**_described(cohort))
 
 
@@ -32,10 +36,14 @@ def canonicalise(
     columns: Mapping[str, str] | None = None,
     metrics: Sequence[str] | None = None,
     timezone: str | None = None,
+    csv: Mapping[str, str] | None = None,
+    drop_missing: bool = False,
 ) -> Canonicalised:
     """Write the canonical form of a cohort, so that `sha256sum` gives its hash."""
     refuse_to_overwrite(files, out)
-    with read_cohort(files, columns=columns, metrics=metrics, timezone=timezone) as cohort:
+    with read_cohort(
+        files, columns=columns, metrics=metrics, timezone=timezone, csv=csv, drop_missing=drop_missing
+    ) as cohort:
         write_canonical(cohort, out)
         return Canonicalised(**_described(cohort), out=str(out))
 

@@ -8,7 +8,9 @@ end as if the store were in use.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,7 @@ from isuit.audit.results import fit_id as name_of_fit
 from isuit.domain import FitConfig
 from isuit.erasure.pseudonyms import guess_warning
 from isuit.erasure.suppression import OptedOut
-from isuit.errors import InputError, StoreBusy
+from isuit.errors import StoreBusy
 from isuit.ingest import Cohort, read_cohort
 from isuit.limits import Memory
 from isuit.published import FitDetail, FitSummary
@@ -33,6 +35,7 @@ from isuit.store.query import rows
 from isuit.store.sites import Coordinates
 
 Progress = Callable[[str, float], None]
+MOST_NEAR = 100  # sites without coordinates whose spelling is compared
 
 
 class Fitted(FitSummary):
@@ -57,6 +60,8 @@ def fit(
     *,
     columns: Mapping[str, str] | None = None,
     timezone: str | None = None,
+    csv: Mapping[str, str] | None = None,
+    drop_missing: bool = False,
     sites: Mapping[str, Coordinates] | None = None,
     wait: float = DEFAULT_WAIT,
     memory: str | int | None = None,
@@ -86,6 +91,8 @@ def fit(
         source,
         columns=columns,
         timezone=timezone,
+        csv=csv,
+        drop_missing=drop_missing,
         exclude=exclude,
         in_memory_rows=limits.sorted_rows,
         spill_bytes=limits.sorting,
@@ -93,7 +100,8 @@ def fit(
     )
     with reading as cohort:
         fit_id = name_of_fit(cohort.cohort_hash, config.as_json(), estimator.ESTIMATOR_VERSION)
-        _refuse_unknown_sites(cohort, sites)
+        sites, others = _sites_of_cohort(cohort, sites)
+        guesses += others
         limits.require(cohort.report.outcomes, cohort.report.riders)
         confirmed = (fit_id,) in known
         estimate = None if confirmed else estimator.fit(cohort.observations(), config, progress)
@@ -107,26 +115,35 @@ def fit(
             return _fitted(store, fit_id, cohort, recorded, guesses)
 
 
-def _refuse_unknown_sites(cohort: Cohort, sites: Mapping[str, Coordinates]) -> None:
-    """A site that the cohort does not have is a spelling that differs: its coordinates would be missing elsewhere."""
+def _sites_of_cohort(cohort: Cohort, sites: Mapping[str, Coordinates]) -> tuple[dict[str, Coordinates], list[str]]:
+    """The sites that the cohort has, and what to say of the others: a platform has one file of all its spots.
+
+    One that is spelled almost like a site without coordinates is named; it may be the same.
+    """
     if not sites:
-        return
-    seen: set[str | None] = set()
+        return {}, []
+    seen: set[str] = set()
     for batch in cohort.batches():
-        seen.update(batch.column("site").unique().to_pylist())
-    unknown = sorted(sites.keys() - seen)
-    if unknown:
-        raise InputError(
-            f"--sites has {len(unknown)} sites that the cohort does not have, first {unknown[0]!r}; "
-            "correct their names or remove them"
-        )
+        seen.update(site for site in batch.column("site").unique().to_pylist() if site is not None)
+    others = sorted(sites.keys() - seen)
+    notes = [f"--sites has {len(others)} sites that the cohort does not have; they are left out"] if others else []
+    folded = {_folded(site): site for site in others}
+    for site in sorted(seen - sites.keys())[:MOST_NEAR]:
+        near = folded.get(_folded(site)) or next(iter(get_close_matches(site, others, 1, 0.85)), None)
+        if near:
+            notes.append(f"the cohort's site {site!r} has no coordinates; --sites has {near!r}, spelled otherwise")
+    return {site: place for site, place in sites.items() if site in seen}, notes
+
+
+def _folded(site: str) -> str:
+    return re.sub(r"[\W_]", "", site).casefold()
 
 
 def _fitted(store: Store, fit_id: str, cohort: Cohort, recorded: bool, guesses: list[str]) -> Fitted:
     record = get_fit(store.connection, fit_id)
     assert record is not None
     detail = detail_of(store.connection, record)
-    notes = list(guesses)
+    notes = [*cohort.report.notes, *guesses]
     if cohort.report.excluded_rows:
         notes.append(
             f"{cohort.report.excluded_rows} rows of riders who opted out were left out; cohort_hash is of the rows "

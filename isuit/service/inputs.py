@@ -10,12 +10,12 @@ from typing import Any
 from isuit.documents import read_text
 from isuit.domain import check_label
 from isuit.errors import InputError
-from isuit.ingest import parse_mapping
+from isuit.ingest import parse_csv, parse_mapping
 from isuit.release.policy import read_policy as read_policy_file
 from isuit.store.sites import Coordinates
 from isuit.tables import read_table
 
-__all__ = ["checked_label", "checked_points", "parse_mapping", "read_anchor", "read_policy", "read_sites"]
+__all__ = ["checked_label", "checked_points", "parse_csv", "parse_mapping", "read_anchor", "read_policy", "read_sites"]
 
 Points = tuple[tuple[float, float], ...]
 CURVE_KEYS = ("points", "curve", "suitability")  # where a profile keeps the curve of a dimension

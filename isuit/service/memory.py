@@ -20,12 +20,16 @@ def fit_in_memory(
     *,
     columns: Mapping[str, str] | None = None,
     timezone: str | None = None,
+    csv: Mapping[str, str] | None = None,
+    drop_missing: bool = False,
     progress: Progress = _silent,
 ) -> Fit:
     """The same estimate that a store would record of this cohort, under the same name."""
     from isuit import estimator
 
-    with read_cohort(source, columns=columns, timezone=timezone, progress=progress) as cohort:
+    with read_cohort(
+        source, columns=columns, timezone=timezone, csv=csv, drop_missing=drop_missing, progress=progress
+    ) as cohort:
         estimate = estimator.fit(cohort.observations(), config, progress)
         name = name_of_fit(cohort.cohort_hash, config.as_json(), estimator.ESTIMATOR_VERSION)
         record = record_of(name, cohort.cohort_hash, config, estimate, None)
@@ -33,7 +37,7 @@ def fit_in_memory(
     curves = curve_rows(estimate)
     skills = skill_table(estimate.skills) if estimate.skills is not None else skill_table_of_nobody()
     counts = (report.outcomes, report.riders, report.sites)
-    return Fit(record, counts, lambda: curves, lambda: skills)
+    return Fit(record, counts, lambda: curves, lambda: skills, report.notes)
 
 
 def skill_table_of_nobody() -> Any:

@@ -18,7 +18,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from isuit.domain import Exposure, FitConfig, GateReading, Split
+from isuit.domain import Exposure, FitConfig, GateReading, SkillPrior, Split
 from isuit.published import (
     BundleReport,
     Created,
@@ -132,9 +132,12 @@ class StoreHandle:
         gate: GateReading = "core",
         exposure: Exposure = "independent",
         split: Split = "rider",
+        skill: SkillPrior = "normal",
         observed_until: date | None = None,
         columns: Mapping[str, str] | None = None,
         timezone: str | None = None,
+        csv: Mapping[str, str] | None = None,
+        drop_missing: bool = False,
         memory: str | int | None = None,
     ) -> RecordedFit:
         """Fit a cohort (a frame with the Arrow interface, arrays by name, or a path) and record the result.
@@ -143,7 +146,7 @@ class StoreHandle:
         >>> again.recorded  # it was there already, and is confirmed
         False
         """
-        config = config_of(activity, dimension, anchor, gate, exposure, split, observed_until)
+        config = config_of(activity, dimension, anchor, gate, exposure, split, skill, observed_until)
         with notebook_progress() as progress:
             fitted = fitting.fit(
                 self.path,
@@ -151,6 +154,8 @@ class StoreHandle:
                 config,
                 columns=columns,
                 timezone=timezone,
+                csv=csv,
+                drop_missing=drop_missing,
                 sites=inputs.read_sites(Path(sites)) if isinstance(sites, (str, Path)) else sites,
                 wait=self.wait,
                 memory=memory,
@@ -354,6 +359,7 @@ def config_of(
     gate: GateReading,
     exposure: Exposure,
     split: Split,
+    skill: SkillPrior,
     observed_until: date | None,
 ) -> FitConfig:
     """What a caller asks for, as a configuration."""
@@ -364,6 +370,7 @@ def config_of(
         anchor=_anchor(anchor, activity, dimension),
         exposure=exposure,
         split=split,
+        skill=skill,
         observed_until=observed_until,
     )
 

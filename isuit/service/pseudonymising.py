@@ -28,6 +28,8 @@ def pseudonymise(
     columns: Mapping[str, str] | None = None,
     metrics: Sequence[str] | None = None,
     timezone: str | None = None,
+    csv: Mapping[str, str] | None = None,
+    drop_missing: bool = False,
     wait: float = DEFAULT_WAIT,
 ) -> Pseudonymised:
     """Write the cohort with tokens; the map stays in the store, and whoever opted out stays out.
@@ -40,7 +42,13 @@ def pseudonymise(
     with open_store(store_path, write=True, wait=wait, create=True) as store:
         opted_out = OptedOut.of(store)
         with read_cohort(
-            files, columns=columns, metrics=metrics, timezone=timezone, exclude=opted_out.exclude
+            files,
+            columns=columns,
+            metrics=metrics,
+            timezone=timezone,
+            csv=csv,
+            drop_missing=drop_missing,
+            exclude=opted_out.exclude,
         ) as cohort:
             tokens, new = tokens_for(store.connection, _riders(cohort))
             schema = canonical.schema_of(cohort.metrics)

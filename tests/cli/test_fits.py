@@ -164,7 +164,6 @@ def test_an_anchor_that_is_none(
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        ("site,latitude,longitude\nnorth,60,10\nnowhere,1,1\n", "1 sites that the cohort does not have"),
         ("site,latitude,longitude\nnorth,91,10\n", "out of range"),
         ("site,latitude,longitude\nnorth,60,181\n", "out of range"),
         ("site,latitude,longitude\nnorth,inf,10\n", "out of range"),
@@ -182,6 +181,22 @@ def test_sites_that_are_refused(
     assert answer.code == 2
     assert sentence in answer.err
     assert not (tmp_path / "isuit-store").exists()
+
+
+def test_a_file_of_all_spots_may_hold_others(
+    isuit: Callable[..., Answer], tmp_path: Path, cohort_table: Callable[..., pa.Table]
+) -> None:
+    """A note, and those that are spelled almost alike by name; a site that no cohort has is not recorded."""
+    pq.write_table(cohort_table(61, sites=("north", "San Juan")), tmp_path / "two.parquet")
+    rows = "north,60,10\nsan_juan,1,1\n" + "".join(f"spot {number},2,2\n" for number in range(3))
+    (tmp_path / "sites.csv").write_text(f"site,latitude,longitude\n{rows}")
+    answer = isuit("fit", "--cohort", "two.parquet", "--sites", "sites.csv")
+    assert answer.code == 0, answer.err
+    assert "note: --sites has 4 sites that the cohort does not have; they are left out" in answer.err
+    assert (
+        "note: the cohort's site 'San Juan' has no coordinates; --sites has 'san_juan', spelled otherwise" in answer.err
+    )
+    assert isuit("status", "--json").json["sites"] == 1
 
 
 def test_a_refused_cohort_makes_no_store(isuit: Callable[..., Answer], tmp_path: Path) -> None:

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from readers import Reader, all_readers
 
+from isuit.release.files import check_file
+
 ROUNDS = 25
 
 
@@ -33,3 +35,12 @@ def test_hostile_files_are_read_or_refused_with_a_sentence(readers: list[Reader]
             except Exception as crash:
                 raise AssertionError(f"{reader.name}, seed {seed}") from crash
     assert 0 < read < ROUNDS * len(readers)  # some hostile files are harmless, and not all are
+
+
+@pytest.mark.parametrize("cell", ["9" * 400, "f" * 16, "-1", "", "871f1d489fffffff"])
+def test_a_place_that_is_no_cell_is_a_damaged_file(readers: list[Reader], tmp_path: Path, cell: str) -> None:
+    [(name, content)] = next(reader.good for reader in readers if reader.name == "release as geojson").items()
+    (tmp_path / name).write_bytes(content.replace(b"871f1d489ffffff", cell.encode()))
+    assert b"871f1d489ffffff" in content
+    [problem] = check_file(tmp_path / name).problems
+    assert "damaged" in problem

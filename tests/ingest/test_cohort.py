@@ -288,6 +288,8 @@ def test_the_report(in_memory_rows: int) -> None:
             "observed_until": "2024-05-02T12:00:00.000000Z",
             "duplicates": 1,
             "excluded_rows": 0,
+            "missing_rows": 0,
+            "notes": [],
         }
 
 

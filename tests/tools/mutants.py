@@ -36,6 +36,7 @@ PATIENCE = (
 # that are run where those did not, unless `--quick` is given. The longest beginning that fits a module counts.
 TARGETS: dict[str, tuple[str, str]] = {
     "isuit/audit/": ("audit/test_digests audit/test_verification", "audit/test_rederivation cli/test_audit"),
+    "isuit/audit/commitments": ("audit/test_commitments", "audit/test_verification"),
     "isuit/audit/results": ("audit/test_rederivation", "audit/test_verification"),
     "isuit/audit/rederivation": ("audit/test_rederivation", "cli/test_audit"),
     "isuit/audit/bundle": ("audit/test_rederivation", "cli/test_audit"),
