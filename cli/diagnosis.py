@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from isuit.record.diagnostics import Diagnostics, Intervals, Scores, ScoresOfAll
 
 _WIDTH = 100
+_BARS = " ▁▂▃▄▅▆▇█"
+_SKETCHED = 3.0  # sds to each side of the mean
 _NAMED = 10  # of the sites that cannot be compared
 
 
@@ -22,6 +24,7 @@ def print_diagnostics(shown: FitDetail) -> None:
     if found.scores is not None:
         _print_scores(found.scores, "" if shown.fit.held_out is None else shown.fit.held_out.split)
     _print_assumptions(found)
+    _print_distribution(found)
     _print_tables(found)
 
 
@@ -135,6 +138,22 @@ def _print_assumptions(found: Diagnostics) -> None:
         what, result = test
         told = "not tested" if result is None else f"p = {result.p_value:.2g}"
         _say(name, f"{what}: {told}" + ("" if result is None or not result.sentence else f". {result.sentence}"))
+
+
+def _print_distribution(found: Diagnostics) -> None:
+    """The density of skill as a sketch, where one was asked for."""
+    skill = found.skill_distribution
+    if skill is None:
+        return
+    levels = sorted(skill.percentiles.items(), key=lambda level: level[1])
+    told = "percentiles: " + ", ".join(f"{name} {share:.0f}" for name, share in levels)
+    how = f"estimated, {skill.degrees_of_freedom:.1f} degrees of freedom from normal" if skill.estimated else "normal"
+    _say("skill", f"{how}; {told}" + (f". {skill.sentence}" if skill.sentence else ""))
+    if skill.estimated:
+        shown = [(x, p) for x, p in zip(skill.skill, skill.density, strict=True) if abs(x) <= _SKETCHED]
+        top = max(p for _, p in shown)
+        bars = "".join(_BARS[min(len(_BARS) - 1, int(len(_BARS) * p / top))] for _, p in shown)
+        print(f"{'':<13}{-_SKETCHED:+.0f} {bars} {_SKETCHED:+.0f} standard deviations")
 
 
 def _print_tables(found: Diagnostics) -> None:

@@ -60,6 +60,10 @@ def fit(
     split: Annotated[
         Literal["rider", "time", "occasion"], typer.Option("--split", help="How outcomes are held out.")
     ] = "rider",
+    skill: Annotated[
+        Literal["normal", "estimated"],
+        typer.Option("--skill", help="How skill is distributed among riders: normal, or as the outcomes tell."),
+    ] = "normal",
     observed_until: Annotated[
         datetime | None,
         typer.Option(
@@ -89,6 +93,7 @@ def fit(
         anchor=read_anchor(anchor, activity, dimension) if anchor else None,
         exposure=exposure,
         split=split,
+        skill=skill,
         observed_until=observed_until.date() if observed_until else None,
     )
     with progress_bar(quiet=json) as progress:

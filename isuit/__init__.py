@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from isuit.errors import IsuitError
 
 if TYPE_CHECKING:
-    from isuit.domain import Exposure, GateReading, Split
+    from isuit.domain import Exposure, GateReading, SkillPrior, Split
     from isuit.published import Canonicalised, CohortRead, ProofCheck, RederiveReport, ReleaseCheck, Witnessed
     from isuit.service.notebook import StoreHandle
     from isuit.service.results import Fit
@@ -59,6 +59,7 @@ def fit(
     gate: GateReading = "core",
     exposure: Exposure = "independent",
     split: Split = "rider",
+    skill: SkillPrior = "normal",
     columns: Mapping[str, str] | None = None,
     timezone: str | None = None,
     csv: Mapping[str, str] | None = None,
@@ -73,7 +74,7 @@ def fit(
     from isuit.service.memory import fit_in_memory
     from isuit.service.notebook import config_of
 
-    config = config_of(activity, dimension, anchor, gate, exposure, split, None)
+    config = config_of(activity, dimension, anchor, gate, exposure, split, skill, None)
     with notebook_progress() as progress:
         return fit_in_memory(
             cohort, config, columns=columns, timezone=timezone, csv=csv, drop_missing=drop_missing, progress=progress

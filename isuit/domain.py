@@ -28,6 +28,7 @@ FitKind = Literal["latent", "single-curve"]
 GateReading = Literal["strict", "core"]
 Exposure = Literal["independent", "correlated"]
 Split = Literal["rider", "time", "occasion"]
+SkillPrior = Literal["normal", "estimated"]
 
 SKILL_LEVELS = {"beginner": -1.0, "intermediate": 0.0, "expert": 1.0}
 Z95 = 1.959963984540054  # standard errors to each side of an estimate: a 95 % interval
@@ -94,6 +95,7 @@ class FitConfig:
     exposure: Exposure = "independent"
     split: Split = "rider"
     observed_until: date | None = None  # declared end of observation, for cohorts without times
+    skill: SkillPrior = "normal"  # how skill is distributed among riders
 
     def __post_init__(self) -> None:
         for name, kinds in WORDS.items():
@@ -117,11 +119,13 @@ class FitConfig:
         values = asdict(self)
         values["anchor"] = None if self.anchor is None else [list(point) for point in self.anchor]
         values["observed_until"] = None if self.observed_until is None else self.observed_until.isoformat()
+        if self.skill == "normal":
+            del values["skill"]  # what every fit was before there was a choice: it keeps its name
         return values
 
 
 # The fields of `FitConfig` that take one of a few words, and those that count, with their limits.
-WORDS: dict[str, Any] = {"gate": GateReading, "exposure": Exposure, "split": Split}
+WORDS: dict[str, Any] = {"gate": GateReading, "exposure": Exposure, "split": Split, "skill": SkillPrior}
 COUNTS = {"gate_bins": (2, 1000), "min_bins_per_rider": (1, 1000), "min_riders_per_bin": (1, 10**9)}
 
 

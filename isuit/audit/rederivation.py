@@ -43,7 +43,7 @@ PLACES = {
     "skills": "personal.skills",
 }
 # What estimators did with a word that they did not know.
-TAKEN_FOR = {"gate": "core", "exposure": "independent", "split": "occasion"}
+TAKEN_FOR = {"gate": "core", "exposure": "independent", "split": "occasion", "skill": "normal"}
 
 
 @dataclass(frozen=True)
@@ -79,6 +79,7 @@ def recorded_config(record: StoredFit) -> FitConfig:
     try:
         values = record.json("configuration")
         unknown = values.keys() - {option.name for option in fields(FitConfig)}
+        values.setdefault("skill", "normal")
         for name, kinds in WORDS.items():
             if values[name] not in get_args(kinds):
                 values[name] = TAKEN_FOR[name]

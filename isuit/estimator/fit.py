@@ -26,6 +26,7 @@ from .gate import Gate, Incidence, check, incidence
 from .likelihood import threads
 from .likelihood.latent import LatentFit, fit_latent
 from .likelihood.prepared import Prepared
+from .likelihood.skill import Skilled, skill_of
 from .likelihood.solver import Progress
 from .model.anchor import anchor_of
 from .model.basis import Spline, spline_for
@@ -55,9 +56,10 @@ def fit(data: Observations, config: FitConfig | None = None, progress: Progress 
     prepared = _prepare(data, config, spline_for(data.metric))
     tried = candidate(prepared, gate.report, config, progress)
     found = _Found(data, config, graph, gate, prepared, tried.promotion)
-    latent = tried.latent
-    if tried.promotion is None or latent is None:
+    if tried.promotion is None or tried.latent is None:
         return _single_estimate(found)
+    skilled = skill_of(tried.latent, tried.promotion, config, progress)
+    found, latent = replace(found, skilled=skilled), skilled.latent
     predicted = _held_out(data, config, latent, progress)
     found = replace(found, predicted=predicted, promotion=also_predicts(tried.promotion, predicted.held_out))
     if not found.promotion:
@@ -87,6 +89,7 @@ class _Found:
     prepared: Prepared
     promotion: PromotionReport | None  # None where the gate did not pass
     predicted: _Predicted = field(default_factory=_Predicted)
+    skilled: Skilled | None = None
 
 
 def _prepare(
@@ -241,6 +244,7 @@ def _latent_estimate(found: _Found, latent: LatentFit, scored: ScoresOfAll) -> E
             found.config.exposure,
             predicted.calibration,
             scored,
+            found.skilled,
         ),
     )
 

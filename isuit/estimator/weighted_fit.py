@@ -35,7 +35,6 @@ from .model.basis import spline_for
 from .model.components import linked_without_any_one, visited
 from .model.counts import Counts, count
 from .model.curves import CurveSpace
-from .model.normal import NODES, WEIGHTS
 from .promotion import candidate
 
 __all__ = ["Band", "LeavingOut", "Unfit", "WeightedFit", "WeightedOutcomes", "comparable", "fit_weighted"]
@@ -125,8 +124,8 @@ class WeightedFit:
         """The difficulty at which the whole population succeeds with this probability."""
         discrimination, units = self.latent.discrimination, self.latent.units
         # The population's mixture in units of its total skill, as difficulty is.
-        theta = ((units.points[:, None] + NODES).ravel() - units.mean) / units.sd
-        weight = np.tile(WEIGHTS, units.points.size) / units.points.size
+        theta, weight = units.nodes
+        theta = (theta - units.mean) / units.sd
 
         def excess(difficulty: float) -> float:
             return float(expit(discrimination * (theta - difficulty)) @ weight) - probability

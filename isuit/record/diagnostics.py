@@ -126,6 +126,25 @@ class NormalityTest(ScoreTest):
 
 
 @dataclass(frozen=True, kw_only=True)
+class SkillDistribution:
+    """How skill is distributed among the riders, in units of its sd, where a density was asked for.
+
+    And where the declared levels stand in it.
+    """
+
+    estimated: bool
+    sentence: str | None = field(
+        metadata=described("Why there is no estimated density that was asked for, or that it is normal.")
+    )
+    degrees_of_freedom: float = field(metadata=described("What the density takes: zero where skill is normal."))
+    skill: tuple[float, ...]
+    density: tuple[float, ...]
+    lower: tuple[float, ...] = field(metadata=described("Of a 95 % band; equal to the density where it is given."))
+    upper: tuple[float, ...]
+    percentiles: dict[str, float] = field(metadata=described("Of the declared levels of skill."))
+
+
+@dataclass(frozen=True, kw_only=True)
 class Assumptions:
     """Score tests; null where the cohort has too few riders, one metric or one clientele."""
 
@@ -230,6 +249,7 @@ class Diagnostics:
     marginal_reliability: float | None = None
     item_fit: tuple[ItemBand, ...] | None = None
     assumptions: Assumptions | None = None
+    skill_distribution: SkillDistribution | None = None
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""

@@ -18,7 +18,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from isuit.domain import Exposure, FitConfig, GateReading, Split
+from isuit.domain import Exposure, FitConfig, GateReading, SkillPrior, Split
 from isuit.published import (
     BundleReport,
     Created,
@@ -132,6 +132,7 @@ class StoreHandle:
         gate: GateReading = "core",
         exposure: Exposure = "independent",
         split: Split = "rider",
+        skill: SkillPrior = "normal",
         observed_until: date | None = None,
         columns: Mapping[str, str] | None = None,
         timezone: str | None = None,
@@ -145,7 +146,7 @@ class StoreHandle:
         >>> again.recorded  # it was there already, and is confirmed
         False
         """
-        config = config_of(activity, dimension, anchor, gate, exposure, split, observed_until)
+        config = config_of(activity, dimension, anchor, gate, exposure, split, skill, observed_until)
         with notebook_progress() as progress:
             fitted = fitting.fit(
                 self.path,
@@ -358,6 +359,7 @@ def config_of(
     gate: GateReading,
     exposure: Exposure,
     split: Split,
+    skill: SkillPrior,
     observed_until: date | None,
 ) -> FitConfig:
     """What a caller asks for, as a configuration."""
@@ -368,6 +370,7 @@ def config_of(
         anchor=_anchor(anchor, activity, dimension),
         exposure=exposure,
         split=split,
+        skill=skill,
         observed_until=observed_until,
     )
 

@@ -236,16 +236,26 @@ def _skill(shown: FitDetail) -> Section | None:
         a += f" (95 %: {number(low, 3)} to {number(high, 3)})"
     grid = [-3 + 0.1 * i for i in range(61)]
     curve = [math.exp(-(x**2) / 2) / math.sqrt(2 * math.pi) for x in grid]
+    lower, upper, told = [0.0] * len(grid), curve, None
+    found = shown.diagnostics.skill_distribution
+    if found is not None:
+        inside = [i for i, x in enumerate(found.skill) if abs(x) <= grid[-1]]
+        grid, curve, lower, upper = (
+            [values[i] for i in inside] for values in (found.skill, found.density, found.lower, found.upper)
+        )
+        levels = ", ".join(f"{name} {share(percent / 100)}" for name, percent in found.percentiles.items())
+        told = [*([found.sentence] if found.sentence else []), f"riders below each declared level: {levels}"]
     return _section(
         "riders",
         "How much does skill matter, and how well is it known?",
         f"One sd of skill multiplies the odds of success by {number(math.exp(fit.discrimination), 2)}; outcomes tell "
         f"{share(reliability)} of how riders differ.",
-        chart={"x": "skill (sd)", "y": "share of riders", "domain": [-3, 3], "range": [0, 0.42],
-               "series": [{"name": "riders", "x": grid, "y": curve, "lower": [0.0] * len(grid), "upper": curve}],
+        chart={"x": "skill (sd)", "y": "share of riders", "domain": [-3, 3],
+               "range": [0, max(0.42, 1.2 * max(curve))],
+               "series": [{"name": "riders", "x": grid, "y": curve, "lower": lower, "upper": upper}],
                "hint": "Skill over the riders: mean 0 and variance 1 by definition."},
         facts=[("Discrimination", a), ("Marginal reliability", f"{reliability:.3f}"),
-               ("Riders with a skill", f"{fit.skills:,}")],
+               ("Riders with a skill", f"{fit.skills:,}"), ("Distribution of skill", told)],
     )  # fmt: skip
 
 

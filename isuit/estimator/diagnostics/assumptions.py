@@ -75,15 +75,18 @@ class _Tested:
         return score_test(extra - self.scores @ explained)
 
 
-def tests(fit: LatentFit) -> Assumptions:
-    """All tests; None where a cohort cannot be tested."""
+def tests(fit: LatentFit, normal: LatentFit | None) -> Assumptions:
+    """All tests; None where a cohort cannot be tested.
+
+    Normality is tested in the fit with `normal` skill, where that is another.
+    """
     if fit.problem.likelihood.counts.riders < LEAST_RIDERS or fit.solution.no_skill:
         return Assumptions(discrimination_by_metric=None, difficulty_by_clientele=None, normality_of_skill=None)
     tested = _Tested.of(fit)
     return Assumptions(
         discrimination_by_metric=_discrimination(tested),
         difficulty_by_clientele=_clienteles(tested),
-        normality_of_skill=_normality(tested),
+        normality_of_skill=_normality(tested if normal is None else _Tested.of(normal), corrected=normal is not None),
     )
 
 
@@ -168,7 +171,7 @@ def _clientele_of(counts: Counts, sites: int) -> IntArray | None:
     return np.where(np.isin(most, large), most, _OTHERS)
 
 
-def _normality(tested: _Tested) -> NormalityTest:
+def _normality(tested: _Tested, corrected: bool) -> NormalityTest:
     """Is skill, within a clientele, skewed or of heavy tails: the normal density times 1 + c3 h3 + c4 h4.
 
     The functions are Legendre polynomials of the normal distribution function (Neyman's smooth test). Hermite
@@ -183,10 +186,13 @@ def _normality(tested: _Tested) -> NormalityTest:
     if p_value < LEVEL and max(abs(asymmetry), abs(tails)) >= NOT_NORMAL:
         lopsided = f"more {'strong' if asymmetry > 0 else 'weak'} riders far out than on the other side"
         ends = f"{'more' if tails > 0 else 'fewer'} riders at both ends"
-        sentence = (
-            f"Skill is not normal among riders ({lopsided if abs(asymmetry) >= abs(tails) else ends}): skills at the "
-            "ends are shrunk as if it were."
+        how = lopsided if abs(asymmetry) >= abs(tails) else ends
+        what = (
+            "its density is estimated"
+            if corrected
+            else "skills at the ends are shrunk as if it were; --skill estimated"
         )
+        sentence = f"Skill is not normal among riders ({how}): {what}."
     return NormalityTest(
         statistic=statistic,
         degrees_of_freedom=2,

@@ -19,9 +19,11 @@ from isuit.record.diagnostics import (
 
 from ..likelihood.latent import LatentFit
 from ..likelihood.single_curve import SingleCurve
+from ..likelihood.skill import Skilled
 from ..model.counts import Counts
 from ..model.curves import CurveSpace
 from . import assumptions
+from .distribution import distribution
 from .exposure import ESTIMAND, compared, exposure
 from .minimum import least_difficulty
 
@@ -56,6 +58,7 @@ def of_latent(
     assumed: Exposure,
     calibration: tuple[CalibrationGroup, ...],
     scores: ScoresOfAll,
+    skilled: Skilled | None = None,
 ) -> Diagnostics:
     """What a latent fit says about itself."""
     comparison = compared(counts, space, single, latent)
@@ -75,7 +78,8 @@ def of_latent(
         exposure=exposure(data, counts, latent, comparison, assumed),
         marginal_reliability=spread / (spread + doubt),
         item_fit=_item_fit(counts, latent),
-        assumptions=assumptions.tests(latent),
+        assumptions=assumptions.tests(latent, None if skilled is None or skilled.normal is latent else skilled.normal),
+        skill_distribution=distribution(latent, skilled.reason) if skilled is not None and skilled.asked else None,
     )
 
 

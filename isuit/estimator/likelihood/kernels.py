@@ -6,6 +6,9 @@ the step is below the posterior's sd and below the distance at which the logisti
 lattice let riders who share an item share its probabilities: these can be tabulated once per pass (`Table`), and are
 computed on the spot where hardly two riders share an item.
 
+The prior of skill is a density about the rider's prior mean: normal, or what `prior` says of its departure from that
+(`model/density.py`).
+
 What comes in is sparse: a rider's entries are (item, trials); an item's row of the design is a few raw functions
 (index, value); a rider's visits are runs of entries at one place. `model/arrow.py` says what becomes of the sums.
 """
@@ -39,6 +42,49 @@ def level_for(step):
 @compiled
 def step_at(level):
     return 2.0 ** (-0.5 * level)
+
+
+@compiled
+def _looked_up(table, lower, step, u):
+    """A function of u from its table, by cubic pieces; straight beyond the ends."""
+    x, last = (u - lower) / step, table.shape[0] - 1
+    if x <= 0.0:
+        return table[0, 0] + x * table[0, 1]
+    if x >= last:
+        return table[last, 0] + (x - last) * table[last, 1]
+    i = int(x)
+    r = x - i
+    rest = 1.0 - r
+    return (
+        (1.0 + 2.0 * r) * rest * rest * table[i, 0]
+        + r * rest * rest * table[i, 1]
+        + r * r * (3.0 - 2.0 * r) * table[i + 1, 0]
+        - r * r * rest * table[i + 1, 1]
+    )
+
+
+@compiled
+def _all_looked_up(table, lower, step, u, weight, into):
+    """The same of several functions at once, times a weight, added to `into`."""
+    x, last = (u - lower) / step, table.shape[0] - 1
+    if x <= 0.0 or x >= last:
+        i = 0 if x <= 0.0 else last
+        for k in range(into.size):
+            into[k] += weight * (table[i, 0, k] + (x - i) * table[i, 1, k])
+        return
+    i = int(x)
+    r = x - i
+    rest = 1.0 - r
+    one, two = weight * (1.0 + 2.0 * r) * rest * rest, weight * r * rest * rest
+    three, four = weight * r * r * (3.0 - 2.0 * r), -weight * r * r * rest
+    for k in range(into.size):
+        into[k] += one * table[i, 0, k] + two * table[i, 1, k] + three * table[i + 1, 0, k] + four * table[i + 1, 1, k]
+
+
+@compiled
+def _pull(prior, u):
+    """How the log prior at u changes with the prior mean: u, were it normal."""
+    return u - _looked_up(prior.slope, prior.lower, prior.step, u) if prior.slope.shape[0] else u
 
 
 @compiled
@@ -115,7 +161,7 @@ def _inner(weight, points, least):
 
 
 @compiled
-def _settle(rider, counts, curve, a, prior_mean, window, table, work):
+def _settle(rider, counts, curve, a, prior_mean, prior, window, table, work):
     """Integrate one rider's skill: widen and refine the window until it is enough.
 
     Returns the level, start and number of points, the log of the integral, the mean and the sd, the array with the
@@ -124,7 +170,7 @@ def _settle(rider, counts, curve, a, prior_mean, window, table, work):
     """
     first, last = counts.entries[rider], counts.entries[rider + 1]
     failures = counts.rider_trials[rider] - counts.rider_successes[rider]
-    mu = prior_mean[rider]
+    mu, bent = prior_mean[rider], prior.log.shape[0] > 0
     level, start, points = window[rider, 0], window[rider, 1], window[rider, 2]
     if points == 0:
         level = level_for(min(STEP, STRIP / a))
@@ -146,13 +192,15 @@ def _settle(rider, counts, curve, a, prior_mean, window, table, work):
         for q in range(points):
             t = step * (start + q)
             x = -weight[q] - failures * a * t - 0.5 * (t - mu) ** 2
+            if bent:
+                x += _looked_up(prior.log, prior.lower, prior.step, t - mu)
             weight[q] = x
             top = max(top, x)
         # The sharpest bend of the log posterior: of a skewed one the sd alone says too little.
         bend = 0.0
         for q in range(1, points - 1):
             if weight[q] > top - _TAIL:
-                bend = max(bend, 2.0 * weight[q] - weight[q - 1] - weight[q + 1])
+                bend = max(bend, abs(2.0 * weight[q] - weight[q - 1] - weight[q + 1]))
         total, mean, square = 0.0, 0.0, 0.0
         for q in range(points):
             w = np.exp(weight[q] - top)
@@ -203,15 +251,16 @@ def _settle(rider, counts, curve, a, prior_mean, window, table, work):
 
 
 @compiled
-def gradient(begin, end, counts, curve, a, prior_mean, window, table, work, mean, sd, expected):
+def gradient(begin, end, counts, curve, a, prior_mean, prior, window, table, work, mean, sd, pull, expected, functions):
     """Log-likelihood, score of the discrimination, and windows that were not enough, of riders begin to end.
 
-    `expected` gains the expected successes of each item.
+    `expected` gains the expected successes of each item, `functions` the expected functions of the density; `pull` is
+    each rider's score of the prior mean.
     """
     value, score, short = 0.0, 0.0, 0
     for rider in range(begin, end):
         level, start, points, one, m, s, where, exact = _settle(
-            rider, counts, curve, a, prior_mean, window, table, work
+            rider, counts, curve, a, prior_mean, prior, window, table, work
         )
         weight, row = work.weight, work.row
         mean[rider], sd[rider] = m, s
@@ -229,25 +278,41 @@ def gradient(begin, end, counts, curve, a, prior_mean, window, table, work, mean
             expected[counts.item[e]] += n * p
             with_skill += n * (by_point + start * p)
         score += counts.rider_successes[rider] * m - step * with_skill
+        pull[rider] = m - prior_mean[rider]
+        if functions.size:
+            pull[rider] = _expected_prior(rider, level, start, points, prior_mean, prior, weight, functions)
     return value, score, short
 
 
 @compiled
-def _score_functions(rider, counts, curve, design, places, level, start, points, where, work):
+def _expected_prior(rider, level, start, points, prior_mean, prior, weight, functions):
+    """The expected score of the prior mean; `functions` gains the expected functions of the density."""
+    total, step = 0.0, step_at(level)
+    for q in range(points):
+        u = step * (start + q) - prior_mean[rider]
+        total += weight[q] * _pull(prior, u)
+        _all_looked_up(prior.functions, prior.lower, prior.step, u, weight[q], functions)
+    return total
+
+
+@compiled
+def _score_functions(rider, counts, curve, design, places, prior_mean, prior, level, start, points, where, work):
     """The complete-data scores as functions of skill: rows of `work.score`, one value for each point.
 
-    Rows are the discrimination, the raw functions, skill itself, and the own functions of each visit.
+    Rows are the discrimination, the raw functions, the prior mean, the density's functions, and the own functions of
+    each visit.
     """
     first, step = counts.entries[rider], step_at(level)
     raw, width = design.own.shape
     one, two = places.visits[rider], places.visits[rider + 1]
-    rows = raw + 2 + (two - one) * width
+    density = prior.functions.shape[2]
+    rows = raw + 2 + density + (two - one) * width
     flat = work.score if rows * points <= work.score.size else np.empty(rows * points)
     score = flat[: rows * points].reshape(rows, points)
     score[:] = 0.0
     row, own = work.row, np.empty(width)
     for visit in range(one, two):
-        base = raw + 2 + (visit - one) * width
+        base = raw + 2 + density + (visit - one) * width
         for e in range(places.entries[visit], places.entries[visit + 1]):
             i, n, at = counts.item[e], counts.trials[e], row[e - first]
             for q in range(points):
@@ -270,6 +335,10 @@ def _score_functions(rider, counts, curve, design, places, level, start, points,
         t = step * (start + q)
         score[0, q] = t * (successes - score[0, q])
         score[raw + 1, q] = t
+        if density:
+            u = t - prior_mean[rider]
+            score[raw + 1, q] = _pull(prior, u)
+            _all_looked_up(prior.functions, prior.lower, prior.step, u, 1.0, score[raw + 2 : raw + 2 + density, q])
     if curve.anchored:
         for e in range(first, counts.entries[rider + 1]):
             x, at = counts.trials[e] * curve.by_a[counts.item[e]], row[e - first]
@@ -279,19 +348,23 @@ def _score_functions(rider, counts, curve, design, places, level, start, points,
 
 
 @compiled
-def information(begin, end, counts, curve, design, places, a, prior_mean, window, table, work, mean, sd, sums):
+def information(
+    begin, end, counts, curve, design, places, a, prior_mean, prior, window, table, work, mean, sd, pull, sums, bends
+):
     """The same as `gradient`, and what not knowing skill takes away from the information, into `sums`.
 
     What is taken away is the posterior variance of the complete-data score (Louis). Sums over raw functions, over
-    regressors of the population, over a place's own functions and its clientele, and over pairs of places.
+    regressors of the population, over the density's functions, over a place's own functions and its clientele, and over
+    pairs of places.
     """
     value, score_a, short = 0.0, 0.0, 0
     raw, width = design.own.shape
     regressors = places.regressors.shape[1]
-    size = raw + 1
+    size, density = raw + 1, prior.functions.shape[2]
+    first_visit, last = size + 1 + density, size + regressors  # rows of the visits, columns of the density
     for rider in range(begin, end):
         level, start, points, one, m, s, where, exact = _settle(
-            rider, counts, curve, a, prior_mean, window, table, work
+            rider, counts, curve, a, prior_mean, prior, window, table, work
         )
         weight, row = work.weight, work.row
         mean[rider], sd[rider] = m, s
@@ -316,8 +389,19 @@ def information(begin, end, counts, curve, design, places, a, prior_mean, window
             sums.moments[i, 1] += n * step * (v1 + start * v0)
             sums.moments[i, 2] += n * step * step * (v2 + 2.0 * start * v1 + start * start * v0)
         score_a += counts.rider_successes[rider] * m - step * with_skill
+        pull[rider] = m - prior_mean[rider]
+        if density:
+            pull[rider] = _expected_prior(rider, level, start, points, prior_mean, prior, weight, sums.functions)
+            if bends.bend.size:
+                bends.bend[rider] = 1.0
+                for q in range(points):
+                    u = step * (start + q) - prior_mean[rider]
+                    bends.bend[rider] -= weight[q] * _looked_up(prior.bend, prior.lower, prior.step, u)
+                    _all_looked_up(prior.slopes, prior.lower, prior.step, u, weight[q], bends.slopes[rider])
 
-        score = _score_functions(rider, counts, curve, design, places, level, start, points, where, work)
+        score = _score_functions(
+            rider, counts, curve, design, places, prior_mean, prior, level, start, points, where, work
+        )
         for k in range(score.shape[0]):
             x = 0.0
             for q in range(points):
@@ -339,10 +423,19 @@ def information(begin, end, counts, curve, design, places, a, prior_mean, window
                 sums.shared[size + k, j] += x * taken[skill, j]
             for j in range(regressors):
                 sums.shared[size + k, size + j] += x * places.regressors[rider, j] * taken[skill, skill]
+        for k in range(density):
+            for j in range(size):
+                sums.shared[last + k, j] += taken[skill + 1 + k, j]
+            for j in range(regressors):
+                x = places.regressors[rider, j] * taken[skill + 1 + k, skill]
+                sums.shared[last + k, size + j] += x
+                sums.shared[size + j, last + k] += x
+            for j in range(density):
+                sums.shared[last + k, last + j] += taken[skill + 1 + k, skill + 1 + j]
         u0 = places.visits[rider]
         pair = places.pairs_of_rider[rider]
         for u in range(u0, places.visits[rider + 1]):
-            place, base, share = places.place[u], size + 1 + (u - u0) * width, places.share[u]
+            place, base, share = places.place[u], first_visit + (u - u0) * width, places.share[u]
             if place < 0:
                 continue
             for k in range(width):
@@ -350,6 +443,8 @@ def information(begin, end, counts, curve, design, places, a, prior_mean, window
                     sums.across[place, k, j] += taken[base + k, j]
                 for j in range(regressors):
                     sums.across[place, k, size + j] += places.regressors[rider, j] * taken[base + k, skill]
+                for j in range(density):
+                    sums.across[place, k, last + j] += taken[base + k, skill + 1 + j]
                 for j in range(width):
                     sums.own[place, k, j] += taken[base + k, base + j]
                 x = share * taken[base + k, skill]
@@ -359,9 +454,11 @@ def information(begin, end, counts, curve, design, places, a, prior_mean, window
                 sums.across[place, width, j] += share * taken[skill, j]
             for j in range(regressors):
                 sums.across[place, width, size + j] += share * places.regressors[rider, j] * taken[skill, skill]
+            for j in range(density):
+                sums.across[place, width, last + j] += share * taken[skill, skill + 1 + j]
             sums.own[place, width, width] += share * share * taken[skill, skill]
             for v in range(u + 1, places.visits[rider + 1]):
-                other, portion = size + 1 + (v - u0) * width, places.share[v]
+                other, portion = first_visit + (v - u0) * width, places.share[v]
                 number = places.pair[pair]
                 pair += 1
                 for k in range(width):
@@ -375,8 +472,8 @@ def information(begin, end, counts, curve, design, places, a, prior_mean, window
 
 @compiled
 def skill_variance(
-    begin, end, counts, curve, design, places, a, prior_mean, window, table, work, shared, covariance, slope, own,
-    pairs, added,
+    begin, end, counts, curve, design, places, a, prior_mean, prior, window, table, work, shared, covariance, slope,
+    own, pairs, added,
 ):  # fmt: skip
     """What the parameters' uncertainty adds to the variance of each rider's posterior mean (delta method).
 
@@ -384,13 +481,18 @@ def skill_variance(
     shared parameters, `covariance` is that of the border, `slope` = (own part)^-1 times its columns of the border, and
     `own` and `pairs` are blocks of the inverse of the own part.
     """
-    width = design.own.shape[1]
+    width, density = design.own.shape[1], prior.functions.shape[2]
     regressors, size = places.regressors.shape[1], design.own.shape[0] + 1
     border = covariance.shape[0]
+    curves = border - regressors - density
     for rider in range(begin, end):
-        level, start, points, _, m, _, where, _ = _settle(rider, counts, curve, a, prior_mean, window, table, work)
+        level, start, points, _, m, _, where, _ = _settle(
+            rider, counts, curve, a, prior_mean, prior, window, table, work
+        )
         weight, step = work.weight, step_at(level)
-        score = _score_functions(rider, counts, curve, design, places, level, start, points, where, work)
+        score = _score_functions(
+            rider, counts, curve, design, places, prior_mean, prior, level, start, points, where, work
+        )
         with_skill = np.zeros(score.shape[0])
         for q in range(points):
             x = weight[q] * (step * (start + q) - m)
@@ -402,13 +504,15 @@ def skill_variance(
         by_place = np.empty((u1 - u0, width + 1))
         by_border = np.zeros(border)
         for k in range(size):
-            for j in range(border - regressors):
+            for j in range(curves):
                 by_border[j] += with_skill[k] * shared[k, j]
         for k in range(regressors):
-            by_border[border - regressors + k] = places.regressors[rider, k] * with_skill[size]
+            by_border[curves + k] = places.regressors[rider, k] * with_skill[size]
+        for k in range(density):
+            by_border[curves + regressors + k] = with_skill[size + 1 + k]
         for u in range(u0, u1):
             for k in range(width):
-                by_place[u - u0, k] = with_skill[size + 1 + (u - u0) * width + k]
+                by_place[u - u0, k] = with_skill[size + 1 + density + (u - u0) * width + k]
             by_place[u - u0, width] = places.share[u] * with_skill[size]
             for k in range(width + 1):
                 for j in range(border):
@@ -432,10 +536,12 @@ def skill_variance(
 
 
 @compiled
-def by_entry(begin, end, counts, curve, a, prior_mean, window, table, work, success, with_skill):
+def by_entry(begin, end, counts, curve, a, prior_mean, prior, window, table, work, success, with_skill):
     """Of each entry the expected probability of success, and its expectation times skill."""
     for rider in range(begin, end):
-        level, start, points, _, _, _, where, _ = _settle(rider, counts, curve, a, prior_mean, window, table, work)
+        level, start, points, _, _, _, where, _ = _settle(
+            rider, counts, curve, a, prior_mean, prior, window, table, work
+        )
         first, step = counts.entries[rider], step_at(level)
         for e in range(first, counts.entries[rider + 1]):
             at = work.row[e - first]
@@ -448,12 +554,12 @@ def by_entry(begin, end, counts, curve, a, prior_mean, window, table, work, succ
 
 
 @compiled
-def expectations(begin, end, counts, curve, a, prior_mean, window, table, work, rows, f, expected):
+def expectations(begin, end, counts, curve, a, prior_mean, prior, window, table, work, rows, f, expected):
     """Posterior-predictive probability of success of rows that stand in the order of riders, at these f."""
     for rider in range(begin, end):
         if rows[rider] == rows[rider + 1]:
             continue
-        level, start, points, _, _, _, _, _ = _settle(rider, counts, curve, a, prior_mean, window, table, work)
+        level, start, points, _, _, _, _, _ = _settle(rider, counts, curve, a, prior_mean, prior, window, table, work)
         step = step_at(level)
         for i in range(rows[rider], rows[rider + 1]):
             total = 0.0
@@ -465,10 +571,10 @@ def expectations(begin, end, counts, curve, a, prior_mean, window, table, work, 
 
 
 @compiled
-def polynomial_means(begin, end, counts, curve, a, prior_mean, window, table, work, coefficients, means):
+def polynomial_means(begin, end, counts, curve, a, prior_mean, prior, window, table, work, coefficients, means):
     """Posterior means of polynomials of v = 2 Phi(theta - prior mean) - 1, one column each."""
     for rider in range(begin, end):
-        level, start, points, _, _, _, _, _ = _settle(rider, counts, curve, a, prior_mean, window, table, work)
+        level, start, points, _, _, _, _, _ = _settle(rider, counts, curve, a, prior_mean, prior, window, table, work)
         step = step_at(level)
         for k in range(coefficients.shape[0]):
             means[rider, k] = 0.0
@@ -479,3 +585,12 @@ def polynomial_means(begin, end, counts, curve, a, prior_mean, window, table, wo
                 for d in range(coefficients.shape[1] - 1, -1, -1):
                     x = x * v + coefficients[k, d]
                 means[rider, k] += work.weight[q] * x
+
+
+@compiled
+def prior_scores(begin, end, counts, curve, a, prior_mean, prior, window, table, work, functions):
+    """Each rider's expected functions of the density, a row each."""
+    for rider in range(begin, end):
+        level, start, points, _, _, _, _, _ = _settle(rider, counts, curve, a, prior_mean, prior, window, table, work)
+        functions[rider] = 0.0
+        _expected_prior(rider, level, start, points, prior_mean, prior, work.weight, functions[rider])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -13,7 +13,7 @@ from isuit.domain import FloatArray, IntArray
 
 from ..model.counts import Counts
 from ..model.curves import CurveSpace, ItemCurve
-from ..model.normal import NODES, WEIGHTS
+from ..model.density import FUNCTIONS
 from ..model.population import Units, population_of
 from ..model.smoothing import FIXED, precisions
 from .quadrature import MarginalLikelihood, Parameters, fixed_parameters
@@ -21,6 +21,7 @@ from .single_curve import SingleCurve
 from .solver import Problem, Progress, Solution, State, aligned, penalised, solve
 
 _FLATTENING = 0.35
+_FIRST_PRECISION = 3.0  # logarithm, of the density's coefficients
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ class LatentFit:
         result = np.zeros((self.problem.shape.size, 3))
         above, below = self.problem.shape.split(result)
         for k, (regression, clientele) in enumerate((self.units.mean_slope, self.units.sd_slope)):
-            above[first:, k] = regression
+            above[first : first + regression.size, k] = regression
             if below.size:
                 below[:, -1, k] = clientele
         result[:, 2] = self.solution.discrimination * result[:, 1]
@@ -156,8 +157,7 @@ class LatentFit:
     def marginal(self, metric: FloatArray, site: int = -1) -> FloatArray:
         """The single suitability curve: skill integrated out over the population's mixture."""
         f = self.log_odds(metric, site)
-        theta = (self.units.points[:, None] + NODES).ravel()
-        weight = np.tile(WEIGHTS, self.units.points.size) / self.units.points.size
+        theta, weight = self.units.nodes
         return np.asarray(expit(self.solution.discrimination * theta - f[:, None]) @ weight)
 
     def skills(self) -> tuple[FloatArray, FloatArray]:
@@ -184,6 +184,12 @@ class LatentFit:
         """The part of the above that the population's regressors take."""
         return float(self.problem.regression(self._degrees_of_freedom).sum())
 
+    @property
+    def density_degrees_of_freedom(self) -> float:
+        """The part that the density of skill takes: zero where riders are normal."""
+        border, _ = self.problem.shape.split(self._degrees_of_freedom)
+        return float(border[border.size - self.problem.likelihood.density :].sum())
+
     @cached_property
     def _degrees_of_freedom(self) -> FloatArray:
         """By parameter: what the data say of it, against what its precision does."""
@@ -205,6 +211,8 @@ def fit_latent(
     Or from a fit of the whole cohort, near which the fit of a part must be; such a fit predicts and has no errors.
     """
     problem = _problem(counts, space, correlated)
+    if near is not None and near.problem.likelihood.density:
+        problem = _with_density(problem, near.problem.likelihood.density)
     if near is None:
         begin = _from_single_curve(problem, counts, space, single)
     else:
@@ -215,9 +223,31 @@ def fit_latent(
             near.solution.rho,
             information=None if information is None else aligned(information.scaled(share), problem),
         )
-    solution = solve(problem, begin, progress, certainty=near is None)
+    return _solved(space, problem, solve(problem, begin, progress, certainty=near is None))
+
+
+def estimate_density(normal: LatentFit, progress: Progress | None = None) -> LatentFit:
+    """The same model with a density of skill that is estimated, from the fit that takes skill as normal."""
+    problem, before = _with_density(normal.problem, FUNCTIONS), normal.solution
+    border, own = normal.problem.shape.split(before.phi)
+    phi = problem.shape.join(np.concatenate([border, np.zeros(FUNCTIONS)]), own)
+    begin = State(phi, np.append(before.rho, _FIRST_PRECISION), before.at.posterior.windows, near=True)
+    return _solved(normal.space, problem, solve(problem, begin, progress))
+
+
+def _solved(space: CurveSpace, problem: Problem, solution: Solution) -> LatentFit:
     p = problem.parameters(solution.phi)
-    return LatentFit(space, problem, solution, Units.of(problem.likelihood.population, p.regression, p.clientele))
+    units = Units.of(problem.likelihood.population, p.regression, p.clientele, p.density)
+    return LatentFit(space, problem, solution, units)
+
+
+def _with_density(problem: Problem, functions: int) -> Problem:
+    """The problem with so many coefficients of the density, the last of the border, in a group of their own."""
+    likelihood = MarginalLikelihood(problem.likelihood.counts, problem.likelihood.population, functions)
+    group = np.full(functions, int(problem.groups.max(initial=-1)) + 1)
+    shape = replace(problem.shape, border=problem.shape.border + functions)
+    groups = np.insert(problem.groups, problem.shape.border, group)
+    return replace(problem, likelihood=likelihood, groups=groups, shape=shape)
 
 
 def _problem(counts: Counts, space: CurveSpace, correlated: bool) -> Problem:

@@ -156,7 +156,8 @@ class AllParameters(LeavingOut):
         others = np.delete(np.arange(self._counts.riders), rider)
         remaining = self._counts.of_riders(others)
         population = problem.likelihood.population.of_riders(remaining, others)
-        problem = replace(problem, likelihood=MarginalLikelihood(remaining, population))
+        density = problem.likelihood.density
+        problem = replace(problem, likelihood=MarginalLikelihood(remaining, population, density))
         phi, windows = self._phi.copy(), None
         for _ in range(_MOST_STEPS):
             at, curve = evaluate(problem, phi, windows, True)
@@ -171,7 +172,7 @@ class AllParameters(LeavingOut):
                 return None
             if reach < _TOLERANCE:
                 p = problem.parameters(phi)
-                return Solved(self._latent, phi, Units.of(population, p.regression, p.clientele))
+                return Solved(self._latent, phi, Units.of(population, p.regression, p.clientele, p.density))
         return None
 
 

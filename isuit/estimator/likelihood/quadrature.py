@@ -11,7 +11,7 @@ would tell, minus what not knowing skill takes away.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +22,7 @@ from isuit.domain import FloatArray, IntArray
 from ..model.arrow import Arrow, Factor, Shape
 from ..model.counts import Counts
 from ..model.curves import Curve
+from ..model.density import NORMAL, Density
 from ..model.population import Population
 from ..model.smoothing import FIXED
 from . import kernels as compiled_loops
@@ -33,13 +34,17 @@ _PAIR_BYTES = 1 << 28  # of the sums over pairs of places, in all lanes together
 
 @dataclass(frozen=True)
 class Parameters:
-    """Discrimination, curve and population; `own` are the places' deviations, `clientele` their prior means."""
+    """Discrimination, curve and population.
+
+    `own` are the places' deviations, `clientele` their prior means, and `density` is that of skill beside these.
+    """
 
     a: float
     shared: FloatArray
     own: FloatArray
     regression: FloatArray
     clientele: FloatArray
+    density: Density = NORMAL
 
 
 @dataclass(frozen=True)
@@ -50,9 +55,11 @@ class Posterior:
     a: float
     at: AtItems
     prior_mean: FloatArray
+    density: Density
     windows: IntArray
     mean: FloatArray
     sd: FloatArray
+    pull: FloatArray  # score of the prior mean
 
     def expect(self, rider: IntArray, f: FloatArray) -> FloatArray:
         """Posterior-predictive probability of success of these riders at these f, one each."""
@@ -70,6 +77,13 @@ class Posterior:
         self.over(kernels.polynomial_means, np.ascontiguousarray(coefficients), means)
         return means
 
+    def density_scores(self) -> FloatArray:
+        """Each rider's score of the density's coefficients."""
+        functions = np.zeros((self.mean.size, self.density.size))
+        if self.density.size:
+            self.over(kernels.prior_scores, functions)
+        return functions
+
     def over(self, kernel: Any, *arguments: Any) -> None:
         """Run a loop over all riders that writes into its arguments."""
         entries = self.likelihood.entries
@@ -77,7 +91,9 @@ class Posterior:
 
         def of_lane(lane: tuple[int, int]) -> None:
             work = self.likelihood.work()
-            kernel(*lane, entries, self.at, self.a, self.prior_mean, windows, table, work, *arguments)
+            kernel(
+                *lane, entries, self.at, self.a, self.prior_mean, self.density.tables, windows, table, work, *arguments
+            )
 
         over(lanes(entries.entries), of_lane)
 
@@ -111,23 +127,33 @@ class _Sums(NamedTuple):
     across: FloatArray
     own: FloatArray
     pairs: FloatArray
+    functions: FloatArray  # expected scores of the density's coefficients
+
+
+class _Bends(NamedTuple):
+    """Of each rider, how the score of the prior mean moves with it and with the density's coefficients, if known."""
+
+    bend: FloatArray
+    slopes: FloatArray
 
 
 class MarginalLikelihood:
     """The likelihood of a cohort's counts with skill integrated out.
 
-    The prior of skill is normal with variance one about the population's regression.
+    The prior of skill is a density about the population's regression: normal with variance one, or a departure from
+    it with so many coefficients.
     """
 
-    def __init__(self, counts: Counts, population: Population) -> None:
-        self.counts, self.population = counts, population
+    def __init__(self, counts: Counts, population: Population, density: int = 0) -> None:
+        self.counts, self.population, self.density = counts, population, density
         self.entries = Entries.of(counts)
 
     def shape(self, curve: Curve) -> Shape:
-        """Border: discrimination, shared curve, shared regressors. Own: a place's deviation and its clientele."""
+        """Border: discrimination, shared curve, shared regressors, density. Own: a place's deviation, its clientele."""
         regressors = self.population.visits.regressors.shape[1]
         places = self.population.places
-        return Shape(1 + curve.design.shared_size + regressors, places, curve.design.width + 1 if places else 0)
+        border = 1 + curve.design.shared_size + regressors + self.density
+        return Shape(border, places, curve.design.width + 1 if places else 0)
 
     def work(self) -> Work:
         return Work.for_riders(int(np.diff(self.entries.entries).max(initial=1)))
@@ -142,7 +168,8 @@ class MarginalLikelihood:
         at = AtItems.of(curve.value, curve.by_a)
         windows = np.zeros((counts.riders, 3), np.int64) if windows is None else windows.copy()
         table = Table.of(windows, self.entries.item.size, p.a, at)
-        mean, sd = np.empty(counts.riders), np.empty(counts.riders)
+        mean, sd, pull = (np.empty(counts.riders) for _ in range(3))
+        bends = self._bends(information)
         shape = self.shape(curve)
         pair_bytes = population.first.size * shape.width**2 * 8
         count = LANES if not information else int(np.clip(_PAIR_BYTES // max(1, pair_bytes), 1, LANES))
@@ -150,11 +177,11 @@ class MarginalLikelihood:
         def of_lane(lane: tuple[int, int]) -> tuple[float, float, int, _Sums]:
             sums = self._sums(curve, shape, information)
             common = (self.entries, at)
-            rest = (p.a, prior_mean, windows, table, self.work(), mean, sd)
+            rest = (p.a, prior_mean, p.density.tables, windows, table, self.work(), mean, sd, pull)
             if information:
-                found = kernels.information(*lane, *common, curve.design.rows, population.visits, *rest, sums)
+                found = kernels.information(*lane, *common, curve.design.rows, population.visits, *rest, sums, bends)
             else:
-                found = kernels.gradient(*lane, *common, *rest, sums.expected)
+                found = kernels.gradient(*lane, *common, *rest, sums.expected, sums.functions)
             return (*found, sums)
 
         found = over(lanes(self.entries.entries, count), of_lane)
@@ -162,12 +189,12 @@ class MarginalLikelihood:
         residual = counts.item_successes - total.expected
         value = float((counts.item_trials - counts.item_successes) @ curve.value) + sum(one for one, *_ in found)
         score = sum(one for _, one, *_ in found) - float(residual @ curve.by_a)
-        posterior = Posterior(self, p.a, at, prior_mean, windows, mean, sd)
-        complete = self._complete(curve, shape, total.moments) if information else None
+        posterior = Posterior(self, p.a, at, prior_mean, p.density, windows, mean, sd, pull)
+        complete = self._complete(curve, shape, total.moments, p.density) if information else None
         return Pass(
             log_likelihood=value,
-            gradient=self._gradient(curve, shape, score, residual, mean - prior_mean),
-            information=None if complete is None else self._observed(curve, shape, complete, total),
+            gradient=self._gradient(curve, shape, score, residual, pull, total.functions),
+            information=None if complete is None else self._observed(curve, shape, complete, total, posterior, bends),
             complete=complete,
             item_residual=residual,
             posterior=posterior,
@@ -177,9 +204,9 @@ class MarginalLikelihood:
     def _sums(self, curve: Curve, shape: Shape, information: bool) -> _Sums:
         items, nothing = self.counts.items, np.zeros(0)
         if not information:
-            return _Sums(np.zeros(items), *(nothing,) * 5)
+            return _Sums(np.zeros(items), *(nothing,) * 5, np.zeros(self.density))
         raw = curve.design.shared.shape[0]
-        border = 1 + raw + self.population.visits.regressors.shape[1]
+        border = 1 + raw + self.population.visits.regressors.shape[1] + self.density
         width = shape.width
         return _Sums(
             np.zeros(items),
@@ -188,19 +215,32 @@ class MarginalLikelihood:
             np.zeros((shape.places, width, border)),
             np.zeros((shape.places, width, width)),
             np.zeros((self.population.first.size, width, width)),
+            np.zeros(self.density),
         )
 
-    def _gradient(self, curve: Curve, shape: Shape, score: float, residual: FloatArray, gap: FloatArray) -> FloatArray:
+    def _bends(self, information: bool) -> _Bends:
+        """Room for them; empty where nothing moves a prior mean, or where it is normal."""
+        population = self.population
+        regressed = information and (population.places or population.visits.regressors.shape[1])
+        riders = self.counts.riders if self.density and regressed else 0
+        return _Bends(np.zeros(riders), np.zeros((riders, self.density)))
+
+    def _gradient(
+        self, curve: Curve, shape: Shape, score: float, residual: FloatArray, pull: FloatArray, density: FloatArray
+    ) -> FloatArray:
         shared, own = curve.design.pull_back(-residual)
-        regression, clientele = self.population.pull_back(gap)
+        regression, clientele = self.population.pull_back(pull)
         by_place = np.zeros((shape.places, shape.width))
         if shape.places:
             by_place[: len(own), :-1] = own
             by_place[:, -1] = clientele
-        return shape.join(np.concatenate([[score], shared, regression]), by_place)
+        return shape.join(np.concatenate([[score], shared, regression, density]), by_place)
 
-    def _complete(self, curve: Curve, shape: Shape, moments: FloatArray) -> Arrow:
-        """The information if skills were known: a logistic regression on (theta - df/da, -design)."""
+    def _complete(self, curve: Curve, shape: Shape, moments: FloatArray, density: Density) -> Arrow:
+        """The information if skills were known: a logistic regression on (theta - df/da, -design), and the prior's.
+
+        Of the prior it is what is expected of it, near the normal: positive definite everywhere.
+        """
         v0, v1, v2 = moments.T
         population, design = self.population, curve.design
         n = 1 + design.shared_size
@@ -210,7 +250,9 @@ class MarginalLikelihood:
         border[0, 1:n] = border[1:n, 0] = shared
         border[1:n, 1:n], across, blocks = design.gram(v0)
         regressors = population.visits.regressors
-        border[n:, n:] = regressors.T @ regressors
+        last = n + regressors.shape[1]
+        border[n:last, n:last] = regressors.T @ regressors
+        border[last:, last:] = self.counts.riders * density.expected_information
         cross = np.zeros((shape.places, shape.width, shape.border))
         own = np.zeros((shape.places, shape.width, shape.width))
         if shape.places:
@@ -219,10 +261,34 @@ class MarginalLikelihood:
             own[: design.places, :-1, :-1] = blocks
             for k in range(regressors.shape[1]):
                 cross[:, -1, n + k] = population.pull_back(regressors[:, k])[1]
-            own[:, -1, -1] = population.squares()
+            own[:, -1, -1] = population.squares(np.ones(self.counts.riders))
         return self._without_fixed(Arrow.uncoupled(border, cross, own), design.places)
 
-    def _observed(self, curve: Curve, shape: Shape, complete: Arrow, taken: _Sums) -> Arrow:
+    def _bent(self, complete: Arrow, at: Posterior, bends: _Bends) -> Arrow:
+        """The complete information with the prior's part as it is for these riders, and not as it is expected."""
+        if not self.density:
+            return complete
+        population, gap = self.population, at.mean - at.prior_mean
+        regressors, excess = population.visits.regressors, bends.bend - 1.0
+        border, cross, own = complete.border.copy(), complete.cross.copy(), complete.own.copy()
+        last = len(border) - self.density
+        n = last - regressors.shape[1]
+        border[last:, last:] = at.density.information(gap, at.sd**2 + gap**2)
+        if excess.size:
+            border[n:last, n:last] += regressors.T @ (excess[:, None] * regressors)
+            border[n:last, last:] += regressors.T @ bends.slopes
+            border[last:, n:last] += bends.slopes.T @ regressors
+        if excess.size and complete.shape.places:
+            for k in range(regressors.shape[1]):
+                cross[:, -1, n + k] += population.pull_back(excess * regressors[:, k])[1]
+            for k in range(self.density):
+                cross[:, -1, last + k] += population.pull_back(bends.slopes[:, k])[1]
+            own[:, -1, -1] += population.squares(excess)
+        return replace(complete, border=border, cross=cross, own=own)
+
+    def _observed(
+        self, curve: Curve, shape: Shape, complete: Arrow, taken: _Sums, at: Posterior, bends: _Bends
+    ) -> Arrow:
         """What is left of the complete information; sums over raw functions become those over shared coefficients."""
         raw, shared = curve.design.shared.shape
         to_border = np.zeros((len(taken.shared), shape.border))
@@ -234,7 +300,8 @@ class MarginalLikelihood:
         lower[: 1 + raw, 1 + raw :] = lower[1 + raw :, : 1 + raw].T
         pairs = -taken.pairs
         if shape.places:
-            pairs[:, -1, -1] += self.population.products()
+            pairs[:, -1, -1] += self.population.products(bends.bend if bends.bend.size else np.ones(self.counts.riders))
+        complete = self._bent(complete, at, bends)
         observed = Arrow(
             complete.border - to_border.T @ lower @ to_border,
             complete.cross - taken.across @ to_border,
@@ -279,7 +346,8 @@ class MarginalLikelihood:
         def of_lane(lane: tuple[int, int]) -> None:
             kernels.skill_variance(
                 *lane, entries, at, curve.design.rows, self.population.visits, posterior.a, posterior.prior_mean,
-                windows, table, self.work(), to_shared, factor.border, slope, own, pairs, added_variance,
+                posterior.density.tables, windows, table, self.work(), to_shared, factor.border, slope, own, pairs,
+                added_variance,
             )  # fmt: skip
 
         over(lanes(entries.entries), of_lane)
@@ -311,18 +379,18 @@ class MarginalLikelihood:
             ),
             shape=(counts.items, design.shared.shape[0]),
         )
-        gap = posterior.mean - posterior.prior_mean
-        visits = population.visits
+        pull, visits = posterior.pull, population.visits
         columns = [
             csr_matrix(in_a[:, None]),
             csr_matrix(-((residual @ raw) @ design.shared)),
-            csr_matrix(gap[:, None] * visits.regressors),
+            csr_matrix(pull[:, None] * visits.regressors),
+            csr_matrix(posterior.density_scores()),
         ]
         if population.places:
-            columns.append(self._own_scores(curve, residual, gap))
+            columns.append(self._own_scores(curve, residual, pull))
         return hstack(columns, format="csr")
 
-    def _own_scores(self, curve: Curve, residual: csr_matrix, gap: FloatArray) -> csr_matrix:
+    def _own_scores(self, curve: Curve, residual: csr_matrix, pull: FloatArray) -> csr_matrix:
         """Scores of the places' own parameters: a row per rider, entries only at the places that they visited."""
         design, visits = curve.design, self.population.visits
         shape = self.shape(curve)
@@ -335,7 +403,7 @@ class MarginalLikelihood:
         by_visit = np.empty((visits.place.size, shape.width))
         if visits.place.size:
             by_visit[:, :-1] = np.add.reduceat(by_entry, visits.entries[:-1], axis=0)
-        by_visit[:, -1] = visits.share * np.repeat(gap, np.diff(visits.visits))
+        by_visit[:, -1] = visits.share * np.repeat(pull, np.diff(visits.visits))
         by_visit[fixed_parameters(self.population, design.places, shape.width)[visits.place]] = 0.0
         columns = visits.place[:, None] * shape.width + np.arange(shape.width)
         return csr_matrix(

@@ -21,6 +21,7 @@ from isuit.errors import EstimationError
 
 from ..model.arrow import Arrow, Factor, Shape
 from ..model.curves import Curve, ItemCurve
+from ..model.density import Density
 from ..model.smoothing import STEP, choose, precisions, tiny
 from . import newton
 from .quadrature import MarginalLikelihood, Parameters, Pass
@@ -66,29 +67,36 @@ class Problem:
     def parameters(self, phi: FloatArray) -> Parameters:
         """The flat vector phi by name."""
         border, own = self.shape.split(phi)
-        n, places = 1 + self.curve.plain.shared_size, self.curve.plain.places
+        n, places, last = 1 + self.curve.plain.shared_size, self.curve.plain.places, self._first_of_density
+        density = Density(border[last:])
         if not self.shape.places:
-            return Parameters(float(phi[0]), border[1:n], np.zeros((0, 0)), border[n:], np.zeros(0))
-        return Parameters(float(phi[0]), border[1:n], own[:places, :-1], border[n:], own[:, -1])
+            return Parameters(float(phi[0]), border[1:n], np.zeros((0, 0)), border[n:last], np.zeros(0), density)
+        return Parameters(float(phi[0]), border[1:n], own[:places, :-1], border[n:last], own[:, -1], density)
+
+    @property
+    def _first_of_density(self) -> int:
+        """Where the density's coefficients begin, the last of the border."""
+        return self.shape.border - self.likelihood.density
 
     @property
     def regressors(self) -> bool:
         """Whether the population has any."""
-        return bool(self.shape.places or self.shape.border > 1 + self.curve.plain.shared_size)
+        return bool(self.shape.places or self._first_of_density > 1 + self.curve.plain.shared_size)
 
     def regression(self, phi: FloatArray) -> FloatArray:
         """Of phi, the coefficients of the population; zero elsewhere."""
         border, own = self.shape.split(phi)
         result = np.zeros_like(phi)
         above, below = self.shape.split(result)
-        above[1 + self.curve.plain.shared_size :] = border[1 + self.curve.plain.shared_size :]
+        shared = slice(1 + self.curve.plain.shared_size, self._first_of_density)
+        above[shared] = border[shared]
         below[:, -1:] = own[:, -1:]
         return result
 
     def of_riders(self, chosen: slice) -> Problem:
         part = self.likelihood.counts.of_riders(chosen)
         population = self.likelihood.population.of_riders(part, chosen)
-        return replace(self, likelihood=MarginalLikelihood(part, population))
+        return replace(self, likelihood=MarginalLikelihood(part, population, self.likelihood.density))
 
 
 @dataclass(frozen=True)
@@ -99,6 +107,7 @@ class State:
     rho: FloatArray
     windows: IntArray | None = None
     information: Arrow | None = None  # of a like problem, good enough for the first steps
+    near: bool = False  # so near to the maximum that a fit of some riders would be no better start
 
 
 @dataclass(frozen=True)
@@ -141,7 +150,7 @@ def solve(
 
     A fit that only predicts needs no `certainty`: it has no covariance then.
     """
-    climb = _Climb(problem, _thinned(problem, start) if start.information is None else start, certainty)
+    climb = _Climb(problem, _thinned(problem, start), certainty)
     for step in range(1, _MOST_STEPS + 1):
         climb.look()
         climb.choose_smoothing()
@@ -165,6 +174,8 @@ def _thinned(problem: Problem, start: State) -> State:
     riders = problem.likelihood.counts.riders
     # Places' own parameters hang on their own riders: an eighth of them is no start, and costs as much as a step.
     if riders < max(_FEW_RIDERS, _THINNING * start.phi.size) or problem.shape.places:
+        return start
+    if start.near or start.information is not None:
         return start
     thin = problem.of_riders(slice(None, None, _THINNING))
     part = solve(thin, replace(start, windows=None), tolerance=_CLOSE, certainty=False)

@@ -1,10 +1,11 @@
 """The population of skills: a latent regression, and the units that results are told in.
 
-In the estimator skill is `theta* = mu_r + u_r` with u_r ~ N(0, 1). Its mean mu_r depends on the rider's clientele (the
-shares of their outcomes at each site, never the outcomes themselves) and, with correlated exposure, on where the rider
-goes along the metric (Mundlak). Shares, and not only the site visited most: a rider who divides their days between a
-hard and an easy site is of neither clientele, and counting them to one pulls the two sites together (measured: a gap
-comes out at 0.85 of its size with the most visited site, 0.97 with shares).
+In the estimator skill is `theta* = mu_r + u_r` with u_r ~ N(0, 1), or of another density with that mean and variance
+(`density.py`). Its mean mu_r depends on the rider's clientele (the shares of their outcomes at each site, never the
+outcomes themselves) and, with correlated exposure, on where the rider goes along the metric (Mundlak). Shares, and not
+only the site visited most: a rider who divides their days between a hard and an easy site is of neither clientele, and
+counting them to one pulls the two sites together (measured: a gap comes out at 0.85 of its size with the most visited
+site, 0.97 with shares).
 
 Results are in units of the total skill: `theta = (theta* - mean) / sd` with the mean and sd of theta* over the cohort's
 riders, so that skill has mean 0 and variance 1 over the mixture.
@@ -23,6 +24,7 @@ from isuit.domain import FloatArray, IntArray
 
 from .counts import Counts
 from .curves import CurveSpace
+from .density import NORMAL, Density
 from .smoothing import FIXED, FREE, WEAK
 
 _MIXTURE_POINTS = 32
@@ -78,13 +80,14 @@ class Population:
         places = np.bincount(visits.place, weights=weights, minlength=self.places)
         return shared, np.where(self.clientele == FIXED, 0.0, places)
 
-    def squares(self) -> FloatArray:
-        """Of each place the sum of squared shares."""
-        squares = np.bincount(self.visits.place, weights=self.visits.share**2, minlength=self.places)
+    def squares(self, weight: FloatArray) -> FloatArray:
+        """Of each place the sum of squared shares, riders weighted."""
+        weights = weight[self._rider_of_visit] * self.visits.share**2
+        squares = np.bincount(self.visits.place, weights=weights, minlength=self.places)
         return np.asarray(squares, np.float64)
 
-    def products(self) -> FloatArray:
-        """Of each pair of places the sum of products of shares, over the riders who visited both."""
+    def products(self, weight: FloatArray) -> FloatArray:
+        """Of each pair of places the sum of products of shares, over the riders who visited both, weighted."""
         total = np.zeros(self.first.size)
         starts, each = self.visits.visits[:-1], np.diff(self.visits.visits)
         for count in np.unique(each[each > 1]).tolist():
@@ -92,7 +95,8 @@ class Population:
             one, two = np.triu_indices(count, 1)
             share = self.visits.share[starts[riders][:, None] + np.arange(count)]
             pair = self.visits.pair[self.visits.pairs_of_rider[riders][:, None] + np.arange(one.size)]
-            total += np.bincount(pair.ravel(), weights=(share[:, one] * share[:, two]).ravel(), minlength=total.size)
+            product = weight[riders][:, None] * share[:, one] * share[:, two]
+            total += np.bincount(pair.ravel(), weights=product.ravel(), minlength=total.size)
         return total
 
     @property
@@ -221,13 +225,14 @@ class Units:
     mean_slope: tuple[FloatArray, FloatArray]  # by shared regressors, by places
     sd_slope: tuple[FloatArray, FloatArray]
     points: FloatArray  # prior means of theta*, as a few equally likely values
+    density: Density  # of skill beside these: of mean 0 and variance 1, whatever its coefficients
 
     @classmethod
-    def of(cls, population: Population, shared: FloatArray, clientele: FloatArray) -> Units:
+    def of(cls, population: Population, shared: FloatArray, clientele: FloatArray, density: Density = NORMAL) -> Units:
         riders = population.riders
         if not shared.size and not clientele.size:
             nothing = (np.zeros(0), np.zeros(0))
-            return cls(0.0, 1.0, nothing, nothing, np.zeros(1))
+            return cls(0.0, 1.0, nothing, nothing, np.zeros(1), density)
         prior_mean = population.apply(shared, clientele)
         mean = float(prior_mean.mean())
         sd = float(np.sqrt(1.0 + np.mean((prior_mean - mean) ** 2)))
@@ -239,4 +244,11 @@ class Units:
             population.pull_back(np.full(riders, 1.0 / riders)),
             population.pull_back((prior_mean - mean) / (riders * sd)),
             points,
+            density,
         )
+
+    @property
+    def nodes(self) -> tuple[FloatArray, FloatArray]:
+        """Values of theta* and their weights: means over the whole population's mixture are sums over them."""
+        density, count = self.density, self.points.size
+        return (self.points[:, None] + density.nodes).ravel(), np.tile(density.weights, count) / count

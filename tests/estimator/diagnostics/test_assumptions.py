@@ -36,7 +36,7 @@ def checked(
     success = expit(2.0 * (1 + steeper * unit) * skill[rider] - 2.0 * difficulty)
     outcome = (generator.random(rider.size) < success).astype(np.int64)
     fit = latent_fit(observations(rider, metric, outcome, site))
-    return assumptions.tests(fit)
+    return assumptions.tests(fit, None)
 
 
 @pytest.mark.long

@@ -1,0 +1,109 @@
+"""How skill is distributed: an estimated density where it can be told, the normal one where it cannot or need not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from isuit.domain import FitConfig, FloatArray, Observations
+from isuit.estimator import fit
+from isuit.estimator.diagnostics.distribution import distribution
+from isuit.estimator.likelihood.latent import estimate_density
+from isuit.estimator.likelihood.skill import LEAST_RIDERS, known_riders
+
+from ..cohorts import latent_fit, observations, parabola, simulate
+
+ESTIMATED = FitConfig(skill="estimated")
+
+
+def cohort(skill: FloatArray, outcomes: int, seed: int) -> Observations:
+    generator = np.random.default_rng(seed)
+    rider = np.repeat(np.arange(skill.size), outcomes)
+    metric = generator.uniform(5, 31, rider.size)
+    return observations(rider, metric, simulate(generator, rider, skill, parabola(metric), 1.5))
+
+
+def normal(riders: int, outcomes: int = 30, seed: int = 1) -> Observations:
+    return cohort(np.random.default_rng(seed).standard_normal(riders), outcomes, seed)
+
+
+def exponential(riders: int, seed: int = 1) -> Observations:
+    return cohort(np.random.default_rng(seed).exponential(size=riders) - 1.0, 30, seed)
+
+
+def test_a_normal_cohort_stays_normal() -> None:
+    plain = latent_fit(normal(400))
+    bent = estimate_density(plain)
+    assert bent.density_degrees_of_freedom < 1.5
+    assert bent.discrimination == pytest.approx(plain.discrimination, abs=plain.discrimination_se / 2)
+    metric = np.linspace(6, 30, 25)
+    difference = bent.difficulty(metric).value - plain.difficulty(metric).value
+    assert np.max(np.abs(difference) / plain.difficulty(metric).se) < 0.7
+
+
+def test_skewed_skill_is_told_and_its_discrimination_is_no_longer_too_small() -> None:
+    plain = latent_fit(exponential(1000))
+    bent = estimate_density(plain)
+    assert plain.discrimination < 1.5 - 3 * plain.discrimination_se
+    assert abs(bent.discrimination - 1.5) < 2.5 * bent.discrimination_se
+    found = distribution(bent)
+    density = np.interp([-2.0, -0.7, 2.5], found.skill, found.density)
+    assert density[0] < 0.03, "nobody is two sds below the mean"
+    assert density[1] > 0.45, "most are a little below it"
+    assert density[2] > 1.5 * np.exp(-0.5 * 2.5**2) / np.sqrt(2 * np.pi), "and more than a few far above"
+    assert found.percentiles["beginner"] < 10
+    assert 50 < found.percentiles["intermediate"] < 70
+    assert all(low <= value <= high for low, value, high in zip(found.lower, found.density, found.upper, strict=True))
+    assert np.sum(found.density) * (found.skill[1] - found.skill[0]) == pytest.approx(1, abs=0.02)
+
+
+def test_riders_are_ordered_by_the_density_that_was_estimated() -> None:
+    """A rider who always fails is nowhere below where anybody is."""
+    data = exponential(600)
+    lowest = {name: estimate(data).skills()[0].min() for name, estimate in ESTIMATES.items()}
+    assert lowest["estimated"] > -1.3 > lowest["normal"]
+
+
+ESTIMATES = {"normal": latent_fit, "estimated": lambda data: estimate_density(latent_fit(data))}
+
+
+def test_a_fit_records_its_distribution_and_predicts_with_it() -> None:
+    data = exponential(300, seed=3)
+    plain, bent = fit(data), fit(data, ESTIMATED)
+    found = bent.diagnostics.skill_distribution
+    assert found is not None
+    assert found.estimated
+    assert found.sentence is None
+    assert found.degrees_of_freedom > 1
+    assert bent.held_out is not None
+    assert plain.held_out is not None
+    assert bent.held_out.brier_skill > plain.held_out.brier_skill
+    tests = bent.diagnostics.assumptions
+    assert tests is not None
+    assert tests.normality_of_skill is not None
+    assert tests.normality_of_skill.p_value < 1e-4
+    assert "its density is estimated" in str(tests.normality_of_skill.sentence)
+    before = plain.diagnostics.assumptions
+    assert before is not None
+    assert before.normality_of_skill is not None
+    assert before.normality_of_skill.p_value == tests.normality_of_skill.p_value
+    assert "--skill estimated" in str(before.normality_of_skill.sentence)
+    assert bent.promotion == plain.promotion or bent.promotion is not None
+
+
+def test_few_riders_or_few_outcomes_fall_back_to_normal_and_say_so() -> None:
+    for data in (normal(45), normal(100, outcomes=4)):
+        estimate = fit(data, ESTIMATED)
+        if estimate.kind == "single-curve":
+            continue
+        assert known_riders(latent_fit(data)) < LEAST_RIDERS
+        found = estimate.diagnostics.skill_distribution
+        assert found is not None
+        assert not found.estimated
+        assert "taken as normal" in str(found.sentence)
+        assert estimate.discrimination == fit(data).discrimination
+
+
+def test_a_normal_fit_keeps_the_name_it_had_before_there_was_a_choice() -> None:
+    assert "skill" not in FitConfig().as_json()
+    assert FitConfig(skill="estimated").as_json()["skill"] == "estimated"
