@@ -137,7 +137,8 @@ def figure_of(fit: FitRecord, curves: pa.Table) -> Any:
             _draw_suitability(below, found[site], _plain(site), style)
         _name_axes(above, below, fit)
         if drawn:
-            below.legend(title=_left_out(found), alignment="left", title_fontsize=9)
+            lines = below.get_legend_handles_labels()
+            figure.legend(*lines, loc="outside lower center", ncols=4, title=_left_out(found), title_fontsize=9)
     return figure
 
 

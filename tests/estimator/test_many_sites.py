@@ -14,8 +14,6 @@ from isuit.estimator.likelihood import grids
 from isuit.estimator.likelihood.latent import LatentFit, fit_latent
 from isuit.estimator.likelihood.prepared import Prepared
 from isuit.estimator.likelihood.solver import evaluate, with_curvature
-from isuit.estimator.model import arrow
-from isuit.estimator.model.arrow import Coupled, Factor
 from isuit.estimator.model.basis import spline_for
 from isuit.estimator.model.counts import count
 from isuit.estimator.model.curves import CurveSpace
@@ -134,23 +132,6 @@ def test_the_solution_is_that_of_the_plain_matrix() -> None:
         assert found.difficulty(metric, site).se == pytest.approx(expected, abs=1e-5)
     along = directions[:, 2]
     assert found.discrimination_se == pytest.approx(float(np.sqrt(along @ inverse @ along)), abs=1e-5)
-
-
-@pytest.mark.long
-def test_thousands_of_places_are_solved_as_dozens_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Iterations and elimination to second order, against a factor: nothing moves by more than a fifth of its error."""
-    data, _, _ = cohort(riders=600, each=20, sites=40)
-    dense = latent_of(data)
-    monkeypatch.setattr(arrow, "DENSE", 0)
-    coupled = latent_of(data)
-    assert isinstance(coupled.solution.factor, Factor)
-    assert isinstance(coupled.solution.factor.own, Coupled)
-    assert coupled.discrimination == pytest.approx(dense.discrimination, abs=0.2 * dense.discrimination_se)
-    metric = np.linspace(4, 34, 15)
-    for site in range(-1, 40):
-        one, other = coupled.difficulty(metric, site), dense.difficulty(metric, site)
-        assert np.abs(one.value - other.value).max() < 0.2 * other.se.min()
-        assert one.se == pytest.approx(other.se, rel=0.03)
 
 
 @pytest.mark.parametrize("threads", [2, 8])

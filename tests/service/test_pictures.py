@@ -31,7 +31,7 @@ def test_of_many_sites_six_are_drawn_and_it_says_so(full_store: Path, tmp_path: 
     told = plot_fit(record, curves(40), tmp_path / "many.svg")
     assert told == "6 of 40 sites, from the hardest to the easiest"
     figure = figure_of(record, curves(40))
-    legend = figure.axes[1].get_legend()
+    (legend,) = figure.legends
     assert legend.get_title().get_text() == told
     names = [text.get_text() for text in legend.get_texts()]
     assert names[0] == look.WORDS["shared"]
