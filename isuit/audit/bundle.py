@@ -125,6 +125,8 @@ def read_bundle(directory: Path) -> Bundle:
         head = str(manifest["log_head"])
         _check(record, atlas, [_event(event) for event in lines], head)
         cohort = directory / "cohort.tsv"
+        if cohort.exists() and _sha256(cohort) != record.cohort_hash.partition(":")[2]:
+            raise InputError("the bundle's cohort does not have the hash of the fit's: this is another cohort")
         return Bundle(record, atlas, cohort if cohort.exists() else None, head)
     except (OSError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError, duckdb.Error) as error:
         raise InputError(f"{directory} is not a whole bundle ({type(error).__name__}); ask for it again") from None
