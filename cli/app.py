@@ -21,7 +21,12 @@ READER = "The public atlas: begin with isuit export-atlas, and its readers with 
 STORE = "The store"
 PAPER = "The paper's experiment: begin here without data of your own"
 
-app = typer.Typer(name="isuit", no_args_is_help=True, pretty_exceptions_enable=False)
+app = typer.Typer(
+    name="isuit",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 
 
 def _print_versions(wanted: bool) -> None:

@@ -40,7 +40,7 @@ def export_atlas(
     wait: Wait = DEFAULT_WAIT,
     json: Json = False,
 ) -> None:
-    """Write the public atlas: a release from which no rider can be singled out."""
+    """Write the public atlas: curves that at least k riders stand behind, under the store's disclosure policy."""
     from isuit.errors import InputError
     from isuit.service import releases
 

@@ -107,13 +107,14 @@ def show_rider(
     if json:
         print_json(report)
         return
-    _print_counts(report.tables)
+    held = [(table, str(count.removed)) for table, count in sorted(report.tables.items())]
+    print_table(("table", "held"), held, [f"{name:<26}{count:>12}" for name, count in [("table", "held"), *held]])
     if out is not None:
         return
-    for table, held in report.rows.items():
-        if held:
-            print(f"\n{table}\n" + "\t".join(held[0]))
-            for row in held:
+    for table, found in report.rows.items():
+        if found:
+            print(f"\n{table}\n" + "\t".join(found[0]))
+            for row in found:
                 print("\t".join("" if value is None else str(value) for value in row.values()))
 
 

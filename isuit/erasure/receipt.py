@@ -36,6 +36,10 @@ KEPT = [
         "what": "keyed digests of the IDs",
         "why": "they keep later imports without these riders; --no-suppress omits them",
     },
+    {
+        "what": "rows of public releases that these riders had a part in",
+        "why": "changed at once they would show that part; at most held_releases later releases repeat them",
+    },
     {"what": "this receipt and its log events", "why": "they prove the erasure and name nobody"},
 ]
 METHOD = [

@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -219,8 +220,7 @@ def read_cohort(
     if is_table(source):
         reader.read(open_object(source), mapping)
     elif isinstance(source, (str, os.PathLike, Sequence)):
-        with tempfile.TemporaryDirectory(dir=temporary) as folder:  # mode 0700, and gone when the source is read
-            paths = paths_of(_standard_input(Path(folder)) if source in ("-", ["-"]) else source)
+        with _files(source, temporary) as paths:
             for number, path in enumerate(paths):
                 opened = open_file(path, refusals, wanted(mapping, named), options)
                 if opened:
@@ -230,12 +230,17 @@ def read_cohort(
     return reader.cohort(exclude)
 
 
-def _standard_input(folder: Path) -> Path:
-    """Standard input as a file, because it is looked at before it is read; text, Parquet or Arrow by its content."""
-    place = folder / "standard input.csv"
-    with place.open("wb") as file:
-        shutil.copyfileobj(sys.stdin.buffer, file)
-    return place
+@contextmanager
+def _files(source: Any, temporary: Path | None) -> Iterator[list[Path]]:
+    """The files to read. Standard input becomes one, because a source is looked at before it is read."""
+    if source not in ("-", ["-"]):
+        yield paths_of(source)
+        return
+    with tempfile.TemporaryDirectory(dir=temporary) as folder:  # mode 0700, and gone when the source is read
+        place = Path(folder) / "standard input.csv"  # text, unless its content says Parquet or Arrow
+        with place.open("wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        yield [place]
 
 
 class _Reader:

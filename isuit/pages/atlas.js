@@ -97,7 +97,7 @@ function timeline() {
 
 main.append(
   element("h1", {}, `Atlas, release ${about.release}`),
-  element("p", { class: "lead" }, `How hard conditions are, net of who faced them: ${grouped(String(about.rows))} rows in ${grouped(String(about.cells))} ${about.cells === 1 ? "cell" : "cells"}. No rider can be singled out from it.`),
+  element("p", { class: "lead" }, `How hard conditions are, net of who faced them: ${grouped(String(about.rows))} rows in ${grouped(String(about.cells))} ${about.cells === 1 ? "cell" : "cells"}. At least as many riders as the policy asks for stand behind each row.`),
   ...(topics.length > 1 ? [element("div", { class: "card find" }, element("label", { for: "topic" }, "Activity"), choice)] : [element("p", { class: "lead" }, `${topic.activity}: ${topic.axis}`)]),
   shown.controls, ...(shown.places ? [shown.places] : []), shown.curves, card({ title: "The chosen cells", id: "chosen-cells" }, chosenFacts),
   element("div", { class: "grid2" }, ...[

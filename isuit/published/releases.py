@@ -46,11 +46,12 @@ class ReleaseRow(Finite):
     metric_lower: float
     metric_upper: float
     units: str | None = Field(description="Of the metric, in UDUNITS; null where the dimension's name does not tell.")
-    difficulty: float | None = Field(description="Rounded; null where saturated or incomparable.")
-    difficulty_se: float | None = Field(description="Standard error, to one digit.")
+    difficulty: float | None = Field(description="With noise, rounded; null where saturated or incomparable.")
+    difficulty_se: float | None = Field(description="Standard error with that of noise and rounding, to one digit.")
     expert_difficulty: float | None = Field(description="The expert curve's; null without one.")
-    discrimination: float | None = Field(description="Rounded; shared by the rows that were computed together.")
-    contributors: Literal["below 10", "10-19", "20-49", "50-99", "100+"]
+    contributors: Literal["below 10", "10-19", "20-49", "50-99", "100+"] = Field(
+        description="Riders behind the row; a row keeps its band until their number is five beyond its end."
+    )
     status: Literal["estimated", "saturated", "incomparable"] = Field(
         description="saturated: nearly everyone succeeds or nearly no one. incomparable: too few riders link the cell "
         "to the others, so that its difficulty has no common origin with theirs."
@@ -77,6 +78,9 @@ class MetricDescription(Finite):
     width: float
     units: str | None
     standard_name: str | None = Field(description="CF standard name, where there is one.")
+    discrimination: float | None = Field(
+        description="Rounded; fixed like the bins, since one that moves would tell which rows were computed again."
+    )
 
 
 class ReleaseMetadata(Finite):

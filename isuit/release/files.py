@@ -47,7 +47,6 @@ _ARROW = {
         ["latitude", "longitude", "metric", "metric_lower", "metric_upper", "difficulty", "difficulty_se"], pa.float64()
     ),
     "expert_difficulty": pa.float64(),
-    "discrimination": pa.float64(),
 }
 GEO_VERSION = "1.1.0"
 METADATA_KEY = b"isuit-atlas"

@@ -44,6 +44,7 @@ class Series:
 
     policy: Policy
     bins: Mapping[Topic, Bins]
+    discrimination: Mapping[Topic, float]
     releases: tuple[ReleaseRecord, ...]  # oldest first, those before the one in the making
 
 
@@ -53,6 +54,8 @@ class Draft:
 
     rows: list[ReleaseRow] = field(default_factory=list)
     bins: dict[Topic, Bins] = field(default_factory=dict)
+    discrimination: dict[Topic, float] = field(default_factory=dict)
+    held: dict[tuple[str, int], int] = field(default_factory=dict)  # rows repeated after someone left: how often
     records: list[BinRecord] = field(default_factory=list)
     members: dict[tuple[str, int], list[str]] = field(default_factory=dict)
     reasons: dict[Topic, Reasons] = field(default_factory=dict)
@@ -72,14 +75,19 @@ class Source:
     opted_out: Callable[[str], bool]
     sites: Mapping[str, Coordinates]
     persons: Persons
+    secret: bytes  # of the store: noise is drawn from it
     as_of: datetime | None = None  # fits recorded later are not there yet; for deriving a release again
 
     @classmethod
     def of(
-        cls, connection: duckdb.DuckDBPyConnection, opted_out: Callable[[str], bool], as_of: datetime | None = None
+        cls,
+        connection: duckdb.DuckDBPyConnection,
+        opted_out: Callable[[str], bool],
+        secret: bytes,
+        as_of: datetime | None = None,
     ) -> Source:
         persons = Persons(rows(connection, "SELECT rider, token FROM personal.pseudonyms"))
-        return cls(connection, opted_out, known_sites(connection), persons, as_of)
+        return cls(connection, opted_out, known_sites(connection), persons, secret, as_of)
 
     def topics(self) -> dict[Topic, list[StoredFit]]:
         return topics(self.connection, self.as_of)
@@ -91,7 +99,7 @@ class Source:
 def make_release(source: Source, day: date, series: Series, progress: Progress | None = None) -> Draft:
     """Everything that a release of this date consists of; the store is not written."""
     tell = progress or (lambda stage, share: None)
-    draft = Draft(bins=dict(series.bins))
+    draft = Draft(bins=dict(series.bins), discrimination=dict(series.discrimination))
     before = _released_before(source, series)
     for topic, fits in source.topics().items():
         if source.as_of is None:  # a release that was made before this rule can still be derived again
@@ -131,18 +139,24 @@ def _release_topic(
     _explain(source, fits, found, policy, reasons)
     now = _riders_and_outcomes(found, source, series, topic) if before else {}
     fate = carrying.decide(before, now, _then(source, topic, before, series), policy)
-    for key in sorted(fate.carried):
-        _carry(topic, key, before[key], day, draft)
+    for key, held in sorted(fate.carried.items()):
+        _carry(topic, key, before[key], held, day, draft)
+    for cell in sorted({cell for cell, _ in fate.withdrawn}):
+        reasons.add(cell, "rows are withdrawn: too few riders are left, or someone left and too few changed since")
     if placed is None:
         return
     left = screen(placed, policy, reasons)
     if left is None:
         return
-    maker = RowMaker(day.isoformat(), topic, placed.bins, policy)
+    bands = {key: released.row.contributors for key, released in before.items()}
+    discrimination = series.discrimination.get(topic)
+    maker = RowMaker(day.isoformat(), topic, placed.bins, policy, source.secret, bands, discrimination)
     for key, row, riders in _fresh(left, maker, found, fate, reasons):
         draft.bins[topic] = placed.bins
         draft.rows.append(row)
         _stand_behind(topic, key, day, riders, source.persons, draft)
+    if maker.discrimination is not None:
+        draft.discrimination[topic] = maker.discrimination
 
 
 def screen(placed: Placed, policy: Policy, reasons: Reasons) -> Placed | None:
@@ -156,21 +170,22 @@ def _fresh(
 ) -> list[tuple[Key, ReleaseRow, list[str]]]:
     """The rows that are computed in this release, each with the stored spellings of its riders."""
     made: list[tuple[Key, ReleaseRow, list[str]]] = []
+    settled = fate.carried.keys() | fate.withdrawn
     linked = comparable(left)
     apart = left.of_rows(~linked[left.cell])
     for (cell, bin_), riders in screening.members(apart).items():
         reasons.add(cell, "too few riders link it to the other cells for a common origin: it gets no difficulty")
-        if (cell, bin_) not in fate.carried:
+        if (cell, bin_) not in settled:
             row = maker.incomparable(cell, bin_, len(riders))
             made.append(((cell, bin_), row, _spelled(apart, riders)))
     joined = left.of_rows(linked[left.cell])
-    if not screening.members(joined).keys() - fate.carried:
+    if not screening.members(joined).keys() - settled:
         return made
     curves = fit_until_nothing_is_refused(joined, maker.policy, found.fit, reasons)
     if curves is None:
         return made
     behind = screening.members(curves.placed)
-    fresh = {key: len(riders) for key, riders in behind.items() if key not in fate.carried}
+    fresh = {key: len(riders) for key, riders in behind.items() if key not in settled}
     for key, row in maker.rows(curves, fresh).items():
         made.append((key, row, _spelled(curves.placed, behind[key])))
     return made
@@ -216,10 +231,12 @@ def _stand_behind(topic: Topic, key: Key, day: date, riders: list[str], persons:
     draft.members[name, key[1]] = riders
 
 
-def _carry(topic: Topic, key: Key, released: Released, day: date, draft: Draft) -> None:
+def _carry(topic: Topic, key: Key, released: Released, held: int, day: date, draft: Draft) -> None:
     draft.rows.append(released.row.model_copy(update={"release": day.isoformat()}))
     draft.records.append(released.record)
     draft.members[curve_name(topic, key[0]), key[1]] = sorted(released.members)
+    if held:
+        draft.held[curve_name(topic, key[0]), key[1]] = held
     draft.carried += 1
 
 
@@ -234,13 +251,14 @@ def _released_before(source: Source, series: Series) -> dict[Topic, dict[Key, Re
         name = release.release_id
         records = {(record.curve, record.bin): record for record in release_bins(source.connection, name)}
         members = release_members(source.connection, name)
+        held = {(curve, bin_): times for curve, bin_, times in json.loads(release.policy).get("held", [])}
         for line in release_lines(source.connection, name):
             row = ReleaseRow.model_validate_json(line)
             topic = Topic(row.activity, row.dimension)
             bin_ = int(series.bins[topic].of(np.array([row.metric]))[0])
             curve = (curve_name(topic, row.h3), bin_)
             persons = frozenset(map(source.persons.of, members.get(curve, set())))
-            released = Released(row, records[curve], frozenset(members.get(curve, set())), persons)
+            released = Released(row, records[curve], frozenset(members.get(curve, set())), persons, held.get(curve, 0))
             found.setdefault(topic, {}).setdefault((row.h3, bin_), released)
     return found
 
@@ -266,7 +284,8 @@ def _then(
 def _riders_and_outcomes(found: Eligible, source: Source, series: Series, topic: Topic) -> carrying.Fingerprints:
     """Of all cells, thin ones too: what counts is who is there with which outcomes, not whether they are enough."""
     everyone = series.policy.model_copy(update={"k": 1})
-    return fingerprints(screening.place(found.outcomes, source.sites, everyone, series.bins[topic], Reasons()))
+    placed = screening.place(found.outcomes, source.sites, everyone, series.bins[topic], Reasons())
+    return fingerprints(placed, series.policy)
 
 
 def _explain(source: Source, fits: list[StoredFit], found: Eligible, policy: Policy, reasons: Reasons) -> None:

@@ -18,6 +18,7 @@ Direction = Literal["more", "less"]  # whether more or less of the value protect
 
 # Published instead of counts. The first is met only in a store whose policy allows fewer than ten riders.
 BANDS = ((100, "100+"), (50, "50-99"), (20, "20-49"), (10, "10-19"), (0, "below 10"))
+BAND_MARGIN = 5  # riders beyond the end of its band at which a row that was released before gets another one
 # A marginal probability of success outside this range is top-coded: nearly everyone succeeds, or nearly no one.
 SATURATION = (0.02, 0.98)
 
@@ -45,7 +46,15 @@ class Policy(BaseModel):
     rounding_many: float = _field(0.1, "more", "the same, from `many_riders` on", gt=0)
     many_riders: int = _field(50, "more", "riders in a bin from which the finer step is used", ge=2, le=MOST_RIDERS)
     changed_riders: int = _field(
-        5, "more", "riders who must have changed before a released row does", ge=2, le=MOST_RIDERS
+        10, "more", "riders who must have changed in effect before a released row does", ge=2, le=MOST_RIDERS
+    )
+    spacing_days: int = _field(90, "more", "days between a release and the next", ge=0, le=MOST_DAYS)
+    held_releases: int = _field(
+        4, "less", "releases that may repeat a row after someone behind it left", ge=0, le=MOST_DAYS
+    )
+    noise: float = _field(0.18, "more", "sd of the noise on a difficulty, in skill sds", ge=0)
+    noise_riders: int = _field(
+        24, "more", "riders of a cell from which the noise falls in proportion", ge=2, le=MOST_RIDERS
     )
 
     @model_validator(mode="after")
@@ -116,6 +125,25 @@ def read_policy(path: Path) -> Policy:
     return _validated({str(name): value for name, value in values.items()}, InputError)
 
 
-def band(riders: int) -> str:
-    """How a number of contributors is published."""
+def band(riders: int, before: str | None = None) -> str:
+    """How a number of contributors is published: a row keeps its band until the number is well outside of it."""
+    if before is not None:
+        least, most = _ends(before)
+        if least - BAND_MARGIN <= riders <= most + BAND_MARGIN:
+            return before
     return next(name for least, name in BANDS if riders >= least)
+
+
+def within(riders: int, name: str) -> int:
+    """The number of a band that is nearest to this one: what else follows from a number must not tell more."""
+    least, most = _ends(name)
+    return min(max(riders, least), most)
+
+
+def _ends(name: str) -> tuple[int, int]:
+    most = MOST_RIDERS
+    for least, other in BANDS:
+        if other == name:
+            return least, most
+        most = least - 1
+    raise AssertionError("a band is one of BANDS")

@@ -1,17 +1,22 @@
-"""Step 5: what a fit found, as rows that may be published: top-coded, rounded, with bands instead of counts."""
+"""Step 5: what a fit found, as rows that may be published: top-coded, with noise, rounded, bands instead of counts."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from decimal import ROUND_HALF_EVEN, Decimal
 
 from isuit.published import ReleaseRow
+from isuit.release import noise
 from isuit.release.bins import Bins
+from isuit.release.carrying import fingerprints
 from isuit.release.cell_curves import CellCurves
 from isuit.release.cells import centre
 from isuit.release.eligibility import GLOBAL, Topic
 from isuit.release.format import described
-from isuit.release.policy import SATURATION, Policy, band
+from isuit.release.policy import SATURATION, Policy, band, within
+from isuit.release.screening import distinct_riders
 
 
 def to_step(value: float, step: float) -> float:
@@ -29,7 +34,12 @@ def is_saturated(suitability: float) -> bool:
     return not SATURATION[0] <= suitability <= SATURATION[1]
 
 
-@dataclass(frozen=True)
+def published_error(error: float, step: float, noise: float) -> float:
+    """The standard error of what is published: of the fit, of the rounding (uniform over a step) and of the noise."""
+    return to_one_digit(math.sqrt(error**2 + step**2 / 12 + noise**2))
+
+
+@dataclass
 class RowMaker:
     """Makes the rows of one activity and dimension in one release."""
 
@@ -37,34 +47,59 @@ class RowMaker:
     topic: Topic
     bins: Bins
     policy: Policy
+    secret: bytes
+    bands: Mapping[tuple[str, int], str] = field(default_factory=dict)  # of the rows that were released before
+    discrimination: float | None = None  # as published with the topic's first rows, whose fit gives it
 
     def incomparable(self, cell: str, bin_: int, riders: int) -> ReleaseRow:
-        return self._row(cell, bin_, riders, "incomparable")
+        return self._row(cell, bin_, self._band(cell, bin_, riders), "incomparable")
 
     def rows(self, curves: CellCurves, riders: dict[tuple[str, int], int]) -> dict[tuple[str, int], ReleaseRow]:
         """A row for every (cell, bin) of `riders`, which says how many stand behind each."""
-        everyone = len(curves.placed.outcomes.riders)
-        step = self.policy.step(everyone)
-        discrimination = max(to_step(curves.fit.discrimination, step), step)
-        expert = self._expert(curves, discrimination)
+        if self.discrimination is None:
+            step = self.policy.step(len(curves.placed.outcomes.riders))
+            self.discrimination = max(to_step(curves.fit.discrimination, step), step)
+        expert = self._expert(curves, self.discrimination)
+        in_cell = distinct_riders(curves.placed.cell, curves.placed.outcomes, len(curves.placed.cells))
+        went_in = self._went_in(curves)
         found = {}
         for code, cell in enumerate(curves.placed.cells):
             difficulty, suitability = curves.difficulty(code), curves.suitability(code)
+            size = noise.scale(int(in_cell[code]), self.policy)
+            sd = size * noise.spread(self.bins.number)
+            drawn = size * noise.draw(self.secret, self._about(cell), went_in[cell], self.bins.number)
             for bin_ in range(self.bins.number):
                 number = riders.get((cell, bin_))
                 if number is None:
                     continue
                 saturated = is_saturated(float(suitability[bin_]))
+                band = self._band(cell, bin_, number)
+                step = self.policy.step(within(number, band))
+                value = float(difficulty.value[bin_] + drawn[bin_])
                 found[cell, bin_] = self._row(
                     cell,
                     bin_,
-                    number,
+                    band,
                     "saturated" if saturated else "estimated",
-                    difficulty=None if saturated else to_step(float(difficulty.value[bin_]), self.policy.step(number)),
-                    difficulty_se=None if saturated else to_one_digit(float(difficulty.se[bin_])),
+                    difficulty=None if saturated else to_step(value, step),
+                    difficulty_se=None
+                    if saturated
+                    else published_error(float(difficulty.se[bin_]), step, float(sd[bin_])),
                     expert_difficulty=expert[bin_],
-                    discrimination=discrimination,
                 )
+        return found
+
+    def _band(self, cell: str, bin_: int, riders: int) -> str:
+        return band(riders, self.bands.get((cell, bin_)))
+
+    def _about(self, cell: str) -> list[str]:
+        return [self.topic.activity, self.topic.dimension, cell]
+
+    def _went_in(self, curves: CellCurves) -> dict[str, list[tuple[int, int]]]:
+        """By cell, what each rider weighs in each bin."""
+        found: dict[str, list[tuple[int, int]]] = {cell: [] for cell in curves.placed.cells}
+        for (cell, bin_, _), number in fingerprints(curves.placed, self.policy).items():
+            found[cell].append((bin_, number))
         return found
 
     def _expert(self, curves: CellCurves, discrimination: float) -> list[float | None]:
@@ -78,13 +113,12 @@ class RowMaker:
         self,
         cell: str,
         bin_: int,
-        riders: int,
+        contributors: str,
         status: str,
         *,
         difficulty: float | None = None,
         difficulty_se: float | None = None,
         expert_difficulty: float | None = None,
-        discrimination: float | None = None,
     ) -> ReleaseRow:
         latitude, longitude = centre(cell)
         return ReleaseRow(
@@ -102,7 +136,6 @@ class RowMaker:
             difficulty=difficulty,
             difficulty_se=difficulty_se,
             expert_difficulty=expert_difficulty,
-            discrimination=discrimination,
-            contributors=band(riders),  # type: ignore[arg-type]  # a band is one of the names that the row allows
+            contributors=contributors,  # type: ignore[arg-type]  # a band is one of the names that the row allows
             status=status,  # type: ignore[arg-type]  # from this module only
         )

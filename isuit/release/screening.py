@@ -23,7 +23,7 @@ from isuit.release.policy import Policy
 from isuit.store.sites import Coordinates
 
 NO_CELL = -1  # of an outcome whose site has no coordinates, or that a rule withholds
-_WEIGHT_STEPS = 2**20  # weights are whole multiples of 1 / this: sums are exact in any order of rows
+WEIGHT_STEPS = 2**20  # weights are whole multiples of 1 / this: sums are exact in any order of rows
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ def weights(placed: Placed, policy: Policy) -> FloatArray:
     outcomes = np.bincount(group, weights=placed.outcomes.times)
     total = capped(distinct_lines(group, placed.outcomes.times), policy)
     weight = placed.outcomes.times * (total / outcomes)[group]
-    return np.maximum(np.rint(weight * _WEIGHT_STEPS), 1.0) / _WEIGHT_STEPS
+    return np.maximum(np.rint(weight * WEIGHT_STEPS), 1.0) / WEIGHT_STEPS
 
 
 def distinct_lines(group: IntArray, times: IntArray) -> FloatArray:

@@ -324,7 +324,7 @@ class StoreHandle:
         lag_days: int | None = None,
         resolution: int | None = None,
     ) -> ExportReport:
-        """Write the public atlas, from which no rider can be singled out; options can only tighten the policy.
+        """Write the public atlas under the disclosure policy, which options can only tighten.
 
         >>> store.export_atlas("atlas.jsonl", release="2026-01-01").rows > 0
         True

@@ -18,7 +18,7 @@ from isuit.service.releases import series_before, source_of
 from isuit.service.stores import DEFAULT_WAIT, open_store
 from isuit.store.releases import release_bins, release_lines, release_members, release_records
 
-NUMBERS = ("difficulty", "difficulty_se", "expert_difficulty", "discrimination")
+NUMBERS = ("difficulty", "difficulty_se", "expert_difficulty")
 
 
 def rederive_release(store_path: Path, reference: str, wait: float = DEFAULT_WAIT) -> ReleaseRederivation:

@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +76,7 @@ def export_atlas(
             )
             notes = ["this release was made before; its rows are written again as they were published"]
             return Exported(_report(store, known, path, kind, None, notes), notes)
-        _refuse_date(day, releases)
+        _refuse_date(day, releases, policy)
         draft = make_release(source_of(store), day, _series(policy, releases), progress)
         explanation = _explained(draft)
         if not draft.rows:
@@ -96,7 +96,8 @@ def export_atlas(
 def source_of(store: Store, as_of: datetime | None = None) -> Source:
     opted_out = OptedOut.of(store)
     # The usual case, nobody, needs no keyed digest per rider.
-    return Source.of(store.connection, opted_out.has if opted_out.digests else lambda rider: False, as_of)
+    known = opted_out.has if opted_out.digests else lambda rider: False
+    return Source.of(store.connection, known, store.key, as_of)
 
 
 def _policy(store: Store, releases: list[ReleaseRecord], options: Mapping[str, Any]) -> Policy:
@@ -143,7 +144,7 @@ def _policy_of(record: ReleaseRecord) -> Policy:
     return policy_of(json.loads(record.policy)["policy"])
 
 
-def _refuse_date(day: date, releases: list[ReleaseRecord]) -> None:
+def _refuse_date(day: date, releases: list[ReleaseRecord], policy: Policy) -> None:
     if day > dates.today():
         raise PolicyRefusal(f"the release date {day} is in the future; give today's or an earlier one with --release.")
     if releases and day < releases[-1].release_date:
@@ -151,15 +152,29 @@ def _refuse_date(day: date, releases: list[ReleaseRecord]) -> None:
             f"the release date {day} is before the newest release, {releases[-1].release_date}; releases are made in "
             "order: give a later date with --release."
         )
+    if releases and is_too_soon(day, releases[-1].release_date, policy):
+        soonest = releases[-1].release_date + timedelta(days=policy.spacing_days)
+        raise PolicyRefusal(
+            f"the release date {day} is fewer than {policy.spacing_days} days after the newest release, "
+            f"{releases[-1].release_date}: releases that follow closely tell whose outings came between them; give "
+            f"{soonest} or a later date with --release."
+        )
+
+
+def is_too_soon(day: date, newest: date, policy: Policy) -> bool:
+    return (day - newest).days < policy.spacing_days
 
 
 def _series(policy: Policy, releases: list[ReleaseRecord]) -> Series:
     bins: dict[Topic, Bins] = {}
+    discrimination: dict[Topic, float] = {}
     for record in releases:
         for entry in json.loads(record.policy)["bins"]:
             topic = Topic(entry["activity"], entry["dimension"])
             bins.setdefault(topic, Bins(entry["first"], entry["number"], entry["width"]))
-    return Series(policy, bins, tuple(releases))
+            if entry.get("discrimination") is not None:
+                discrimination.setdefault(topic, entry["discrimination"])
+    return Series(policy, bins, discrimination, tuple(releases))
 
 
 def series_before(record: ReleaseRecord, earlier: list[ReleaseRecord]) -> Series:
@@ -172,6 +187,7 @@ def _record(draft: Draft, day: date, policy: Policy) -> tuple[ReleaseRecord, lis
 
     lines = [row.line() for row in draft.rows]
     name = day.isoformat()
+    topics = sorted(draft.bins.items(), key=lambda item: str(item[0]))
     metadata = ReleaseMetadata(
         release=name,
         rows=len(lines),
@@ -180,7 +196,7 @@ def _record(draft: Draft, day: date, policy: Policy) -> tuple[ReleaseRecord, lis
         observed_before=dates.cut_off(day, policy.lag_days).date(),
         policy=policy.model_dump(),
         weaker_than_default=policy.weaker_than_default(),
-        metrics=[_metric(topic, bins) for topic, bins in sorted(draft.bins.items(), key=lambda item: str(item[0]))],
+        metrics=[_metric(topic, bins, draft.discrimination.get(topic)) for topic, bins in topics],
         citation=f"Inverse Suitability atlas, release {name}, made with isuit {__version__}",
         estimator_version=ESTIMATOR_VERSION,
         tool_version=__version__,
@@ -188,9 +204,15 @@ def _record(draft: Draft, day: date, policy: Policy) -> tuple[ReleaseRecord, lis
     series = {
         "policy": policy.model_dump(),
         "bins": [
-            {"activity": topic.activity, "dimension": topic.dimension, **bins.as_json()}
-            for topic, bins in sorted(draft.bins.items(), key=lambda item: str(item[0]))
+            {
+                "activity": topic.activity,
+                "dimension": topic.dimension,
+                **bins.as_json(),
+                "discrimination": draft.discrimination.get(topic),
+            }
+            for topic, bins in topics
         ],
+        "held": [[curve, bin_, times] for (curve, bin_), times in sorted(draft.held.items())],
     }
     record = ReleaseRecord(
         release_id=name,
@@ -205,7 +227,7 @@ def _record(draft: Draft, day: date, policy: Policy) -> tuple[ReleaseRecord, lis
     return record, lines
 
 
-def _metric(topic: Topic, bins: Bins) -> MetricDescription:
+def _metric(topic: Topic, bins: Bins, discrimination: float | None) -> MetricDescription:
     standard_name, units = described(topic.dimension)
     return MetricDescription(
         activity=topic.activity,
@@ -216,6 +238,7 @@ def _metric(topic: Topic, bins: Bins) -> MetricDescription:
         width=bins.width,
         units=units,
         standard_name=standard_name,
+        discrimination=discrimination,
     )
 
 

@@ -43,17 +43,26 @@ class Stage:
 def trajectory(store_path: Path, rider: str, wait: float = DEFAULT_WAIT) -> Trajectory:
     """A rider's skills in the order of their cohorts, linked where they can be, drift flagged."""
     with open_store(store_path, wait=wait) as store:
-        stages = _stages(store.connection, rider)
+        names = _names(store.connection, rider)
+        stages = _stages(store.connection, names)
         if not stages:
             raise NotFound("no fit of this store has a skill for that rider")
         series: dict[tuple[str, str], list[Stage]] = {}
         for stage in stages:
             series.setdefault((stage.activity, stage.dimension), []).append(stage)
-        points = [point for found in series.values() for point in _linked(store.connection, rider, found)]
+        points = [point for found in series.values() for point in _linked(store.connection, names, found)]
     return Trajectory(points=points)
 
 
-def _stages(connection: duckdb.DuckDBPyConnection, rider: str) -> list[Stage]:
+def _names(connection: duckdb.DuckDBPyConnection, rider: str) -> list[str]:
+    """What the cohorts may call the rider: the ID itself, and the token that stands for it."""
+    return [
+        rider,
+        *(token for (token,) in rows(connection, "SELECT token FROM personal.pseudonyms WHERE rider = ?", [rider])),
+    ]
+
+
+def _stages(connection: duckdb.DuckDBPyConnection, names: list[str]) -> list[Stage]:
     """In the order of time: by the middle of each cohort's span, or by when it was registered."""
     found = rows(
         connection,
@@ -61,22 +70,22 @@ def _stages(connection: duckdb.DuckDBPyConnection, rider: str) -> list[Stage]:
         SELECT f.fit_id, f.cohort_hash, f.activity, f.dimension, f.discrimination, c.observed_from, c.observed_until,
             s.skill_mean, s.skill_sd, s.usable
         FROM personal.skills s JOIN ledger.fits f USING (fit_id) JOIN ledger.cohorts c USING (cohort_hash)
-        WHERE s.rider = ?
+        WHERE list_contains(?, s.rider)
         ORDER BY coalesce(c.observed_from + (c.observed_until - c.observed_from) / 2, c.registered_at), f.recorded_at
         """,
-        [rider],
+        [names],
     )
     return [Stage(*row) for row in found]
 
 
-def _linked(connection: duckdb.DuckDBPyConnection, rider: str, stages: list[Stage]) -> list[TrajectoryPoint]:
+def _linked(connection: duckdb.DuckDBPyConnection, names: list[str], stages: list[Stage]) -> list[TrajectoryPoint]:
     points: list[TrajectoryPoint] = []
     to_first: Link | None = Link.to_itself()
     before: Stage | None = None
     for stage in stages:
         note, drift = None, False
         if before is not None:
-            step = _link(connection, before, stage, rider)
+            step = _link(connection, before, stage, names)
             if isinstance(step, str):
                 note, to_first = step, None
             else:
@@ -107,7 +116,7 @@ def _linked(connection: duckdb.DuckDBPyConnection, rider: str, stages: list[Stag
     return points
 
 
-def _link(connection: duckdb.DuckDBPyConnection, first: Stage, second: Stage, without: str) -> Link | str:
+def _link(connection: duckdb.DuckDBPyConnection, first: Stage, second: Stage, without: list[str]) -> Link | str:
     """From the second fit's scale to the first's, by everyone but the rider who is asked about."""
     if any(stage.cohort_hash.startswith(SEVERAL) for stage in (first, second)):
         return "fits of several metrics are not linked: their curves run along each metric by itself"
@@ -115,7 +124,7 @@ def _link(connection: duckdb.DuckDBPyConnection, first: Stage, second: Stage, wi
         connection,
         """
         SELECT one.skill_mean, two.skill_mean FROM personal.skills one JOIN personal.skills two USING (rider)
-        WHERE one.fit_id = ? AND two.fit_id = ? AND one.usable AND two.usable AND rider <> ?
+        WHERE one.fit_id = ? AND two.fit_id = ? AND one.usable AND two.usable AND NOT list_contains(?, rider)
         """,
         [first.fit_id, second.fit_id, without],
     )

@@ -77,3 +77,12 @@ def test_a_person_gets_a_table_and_a_pipe_gets_lines(full_store: Path) -> None:
     os.close(told)
     assert "│" in table
     assert "discrimination" in table
+
+
+def test_python_m_isuit_and_h() -> None:
+    """The command line where its script is not on the path; `-h` everywhere."""
+    for arguments in (["-h"], ["fit", "-h"], ["show-rider", "-h"]):
+        done = subprocess.run([sys.executable, "-m", "isuit", *arguments], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        assert "Usage: " in done.stdout
+        assert "isuit" in done.stdout

@@ -359,6 +359,7 @@ def test_bundles_with_rows_are_counted(isuit: Callable[..., Answer], store: Path
 def test_show_rider_writes_a_private_file(isuit: Callable[..., Answer], store: Path, tmp_path: Path) -> None:
     out = tmp_path / "held.json"
     answer = isuit("show-rider", MARKED, "--out", out)
+    assert answer.out.splitlines()[0].split() == ["table", "held"]
     assert answer.code == 0
     assert out.stat().st_mode & 0o777 == 0o600
     assert len(json.loads(out.read_text())["rows"]["personal.outcomes"]) == 56

@@ -142,7 +142,7 @@ def release() -> tuple[list[str], str]:
             release="2026-01-01", activity="kite", dimension="wind", h3=cell, h3_resolution=resolution,
             latitude=latitude, longitude=longitude, metric=5.0 + step,
             metric_lower=4.5 + step, metric_upper=5.5 + step, units=None, difficulty=0.25 * step, difficulty_se=0.3,
-            expert_difficulty=None, discrimination=1.8, contributors="10-19", status="estimated",
+            expert_difficulty=None, contributors="10-19", status="estimated",
         )
         for cell, resolution, latitude, longitude in cells for step in range(4)
     ]  # fmt: skip
@@ -151,7 +151,7 @@ def release() -> tuple[list[str], str]:
         release="2026-01-01", rows=8, cells=2, digest=lines_digest(lines), observed_before="2025-10-01",
         policy=Policy().model_dump(), weaker_than_default=[], citation="c", estimator_version="e", tool_version="0.1",
         metrics=[MetricDescription(activity="kite", dimension="wind", lower=0, upper=9, bins=9, width=1, units=None,
-                                   standard_name="wind_speed")],
+                                   standard_name="wind_speed", discrimination=1.8)],
     )  # fmt: skip
     return lines, metadata.line()
 

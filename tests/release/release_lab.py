@@ -156,10 +156,10 @@ class Lab:
         options: tuple[str, ...],
     ) -> Path:
         store = self.path("store")
-        if policy is not None:
-            file = self.path("policy.json")
-            file.write_text(json.dumps(policy))
-            assert self.isuit("init", "--store", store, "--policy", file).code == 0
+        # Without noise, unless told: what differs between two stores is then what the rule under test lets through.
+        file = self.path("policy.json")
+        file.write_text(json.dumps({"noise": 0.0, **(policy or {})}))
+        assert self.isuit("init", "--store", store, "--policy", file).code == 0
         for rows in cohorts:
             self.fit(store, rows, sites=sites, options=options)
         return store

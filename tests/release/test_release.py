@@ -20,6 +20,7 @@ import pytest
 from release_lab import FIRST, OLD, RECENT, SECOND, Answer, Lab, Row, draw
 
 from isuit.release.dates import first_of_quarter, today
+from isuit.release.policy import Policy, policy_of
 from isuit.service.stores import open_store
 
 ROOT = Path(__file__).parents[2]
@@ -57,7 +58,7 @@ def test_rows_and_metadata_follow_their_schemas(released: tuple[Path, Answer]) -
     assert answer.metadata["rows"] == len(answer.rows) > 15
     assert answer.cells == {h3.latlng_to_cell(*place, 7) for place in PLACES.values()}
     assert answer.metadata["observed_before"] == "2025-10-03"
-    assert answer.metadata["weaker_than_default"] == []
+    assert answer.metadata["weaker_than_default"] == ["noise"]
     assert answer.metadata["metrics"][0]["standard_name"] == "wind_speed"
     assert {row["units"] for row in answer.rows} == {"knot"}
     for row in answer.rows:
@@ -176,10 +177,10 @@ def test_after_an_erasure_the_ledger_still_agrees(lab: Lab, released: tuple[Path
     assert lab.isuit("verify", "--store", store).code == 0
 
 
-def test_five_departures_change_a_row(lab: Lab) -> None:
+def test_ten_departures_change_a_row(lab: Lab) -> None:
     store = lab.store(draw(26, seed=1))
     first = lab.export(store)
-    lab.opt_out(store, *(f"rider-{number:03d}" for number in range(5)))
+    lab.opt_out(store, *(f"rider-{number:03d}" for number in range(10)))
     second = lab.export(store, SECOND)
     assert second.code == 0, second.err
     assert first.values != second.values
@@ -208,6 +209,11 @@ def test_dates(lab: Lab) -> None:
     made = lab.isuit("export-atlas", "--store", store, "--json")
     assert json.loads(made.out)["release"] == first_of_quarter(today()).isoformat()
     assert (lab.directory / f"atlas-{first_of_quarter(today())}.jsonl").exists()
+
+
+def test_a_policy_that_was_stored_without_the_newer_fields_has_their_defaults() -> None:
+    old = {name: value for name, value in Policy(k=12).model_dump().items() if name in ("k", "lag_days", "rounding")}
+    assert policy_of(old) == Policy(k=12)
 
 
 def test_nothing_is_written_or_recorded_when_no_cell_qualifies(lab: Lab) -> None:
@@ -266,7 +272,7 @@ def test_a_weaker_policy_says_so_in_every_release(lab: Lab) -> None:
     store = lab.store(draw(12, 24, seed=2), policy=weak)
     answer = lab.export(store)
     assert answer.code == 0, answer.err
-    assert answer.metadata["weaker_than_default"] == ["k", "lag_days", "resolution"]
+    assert answer.metadata["weaker_than_default"] == ["k", "lag_days", "resolution", "noise"]
     assert json.loads(lab.isuit("status", "--store", store, "--json").out)["policy"]["k"] == 5
     assert lab.export(lab.store(draw(12, 24, seed=2), policy=weak), FIRST, "--k", "4").code == 3
     log = duckdb.connect(str(store / "store.duckdb"), read_only=True)

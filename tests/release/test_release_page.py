@@ -25,7 +25,7 @@ def released(cell: str = CELL) -> tuple[list[str], str]:
             h3_resolution=None if cell == "global" else 7, latitude=None if cell == "global" else 37.873651,
             longitude=None if cell == "global" else 12.443447, metric=metric, metric_lower=metric - 2,
             metric_upper=metric + 2, units="knot", difficulty=0.25, difficulty_se=0.2, expert_difficulty=None,
-            discrimination=1.8, contributors="50-99", status="estimated",
+            contributors="50-99", status="estimated",
         )
         for metric in (6.0, 10.0, 14.0)
     ]  # fmt: skip

@@ -16,18 +16,21 @@ from isuit.published import ReleaseRow
 from isuit.release.cell_curves import fit_cells
 from isuit.release.eligibility import Topic
 from isuit.release.policy import Policy
-from isuit.release.rounding import RowMaker
+from isuit.release.rounding import RowMaker, published_error
 
 ANCHOR = ((0.0, float(expit(2.0))), (36.0, float(expit(-2.0))))  # log odds fall along a straight line
 SPOT = h3.latlng_to_cell(45.5, -3.25, 7)
 
 
-def rows(cell: str, config: FitConfig, seed: int = 1) -> list[ReleaseRow]:
+def maker(policy: Policy | None = None) -> RowMaker:
+    return RowMaker("2026-01-01", Topic("kitesurfing", "wind_speed_kn"), placed().bins, policy or Policy(), b"secret")
+
+
+def rows(cell: str, config: FitConfig, seed: int = 1, making: RowMaker | None = None) -> list[ReleaseRow]:
     """Of one cell with twenty riders, for all bins but the first."""
     whole = replace(placed(seed), cells=(cell,))
-    maker = RowMaker("2026-01-01", Topic("kitesurfing", "wind_speed_kn"), whole.bins, Policy())
     riders = {(cell, bin_): 20 for bin_ in range(1, whole.bins.number)}
-    return list(maker.rows(fit_cells(whole, Policy(), config), riders).values())
+    return list((making or maker()).rows(fit_cells(whole, Policy(), config), riders).values())
 
 
 def test_a_row_is_where_its_cell_is_and_has_its_bins_edges() -> None:
@@ -50,9 +53,28 @@ def test_a_row_of_everywhere_has_no_place() -> None:
 
 def test_the_experts_difficulty_gives_the_experts_suitability() -> None:
     """Averaged over skill N(0, 1), at the discrimination that is published with it."""
-    for row in rows("global", FitConfig(anchor=ANCHOR), seed=2):
-        assert row.discrimination not in (None, 1.0)  # one would hide a factor
+    making = maker()
+    for row in rows("global", FitConfig(anchor=ANCHOR), seed=2, making=making):
+        assert making.discrimination not in (None, 1.0)  # one would hide a factor
         assert row.expert_difficulty is not None
-        a, delta = row.discrimination, row.expert_difficulty
+        a, delta = making.discrimination, row.expert_difficulty
         mean = quad(lambda theta, a=a, delta=delta: norm.pdf(theta) * expit(a * (theta - delta)), -8, 8)[0]
         assert mean == pytest.approx(expit(2.0 - 4.0 * row.metric / 36.0), abs=0.005)  # difficulty has two decimals
+
+
+def test_a_series_keeps_its_discrimination() -> None:
+    making = replace(maker(), discrimination=0.75)
+    rows("global", FitConfig(), making=making)
+    assert making.discrimination == 0.75
+
+
+def test_errors_are_of_the_fit_the_noise_and_the_rounding() -> None:
+    assert published_error(0.1, 0.25, 0.0) == 0.1  # 0.123
+    assert published_error(0.1, 0.25, 0.25) == 0.3  # 0.279
+    assert published_error(0.0, 0.5, 0.0) == 0.1  # 0.144
+    quiet, loud = (rows("global", FitConfig(), making=maker(Policy(noise=sd))) for sd in (0.0, 0.5))
+    assert [row.difficulty for row in quiet] != [row.difficulty for row in loud]
+    pairs = [(one, two) for one, two in zip(quiet, loud, strict=True) if one.difficulty_se and two.difficulty_se]
+    assert len(pairs) > 4
+    assert all(two.difficulty_se >= max(0.5, one.difficulty_se) for one, two in pairs)
+    assert any(one.difficulty_se < 0.5 for one, _ in pairs)

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+import isuit
 from isuit.domain import FitConfig
 from isuit.errors import NotFound
 from isuit.service.fitting import fit
@@ -107,3 +109,12 @@ def test_the_order_is_that_of_time_not_of_recording(tmp_path: Path, cohort_table
     fit(tmp_path / "store", season(16, riders, 2023), FitConfig())
     years = [point.observed_from.year for point in trajectory(tmp_path / "store", "s1").points if point.observed_from]
     assert years == [2023, 2025]
+
+
+def test_the_original_id_finds_what_its_token_stands_for(tmp_path: Path, cohort_table: Callable[..., pa.Table]) -> None:
+    store = isuit.open(tmp_path / "store")
+    pq.write_table(cohort_table(1), tmp_path / "cohort.parquet")
+    store.pseudonymise(tmp_path / "cohort.parquet", tmp_path / "tokens.parquet")
+    store.fit(tmp_path / "tokens.parquet")
+    (token,) = {row["token"] for row in store.show_rider("rider-0001").rows["personal.pseudonyms"]}
+    assert trajectory(store.path, "rider-0001") == trajectory(store.path, token)

@@ -41,6 +41,9 @@ _END = 12.0  # sds to which tables go: beyond, everything but the normal itself 
 _NOTHING = 1e-15  # of the largest weight: nodes with less count for nothing
 _MOST_STEPS = 200
 _EXACTLY = 1e-13  # of mean and variance
+_NEARLY = 1e-6  # the same, of coefficients too large to impose them
+_SPIKE = 0.25  # of all riders at one point of the tables: finer than any grid
+_REFUSED = 1e3  # taken from the log-density
 _ARMIJO, _SHORTEST = 1e-4, 2.0**-40
 
 
@@ -222,4 +225,7 @@ class _Tilted:
         scores = f.value + statistics @ by_eta
         scores = scores - weights @ scores
         log = bent + statistics @ tilt - log_total
+        rises = weights[-1] >= weights[-2] > 0 or weights[0] >= weights[1] > 0 or weights[0] + weights[-1] > _NEARLY
+        if rises or float(np.max(np.abs(weights @ statistics))) > _NEARLY or float(weights.max()) > _SPIKE:
+            log = log - _REFUSED  # nothing that riders are like: whoever stepped here goes back
         return cls(u, log, weights, statistics, covariance, tilt, np.asarray(by_eta, np.float64), scores)

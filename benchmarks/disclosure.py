@@ -1,0 +1,218 @@
+"""What attackers learn from a release, beside what its readers get: by noise, size of the cell and attacker.
+
+    python benchmarks/disclosure.py [--quick]
+
+Attackers (AUC 0.5 is a coin; each uses the likelihood ratio of what was published, with the noise's covariance known):
+
+    others known      has every other row, computes the fit with a person and without, and says which was published.
+                      `ordinary` are riders drawn at random, `expert` the one rider who succeeds nearly everywhere
+    one outcome       the same, for one outcome of a person whose other outcomes are known too: accuracy with even odds
+    departure         has two releases, ten others having joined between them and one person perhaps having left
+                      (the row computed again, which a release does only after more than that)
+
+Readers: RMSE of published difficulties against the truth, coverage of published errors (1.96 of them either side) and
+share of points with ten riders that are released. `platform` is a cohort whose cells' popularity falls like
+one over the rank.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, replace
+
+import h3
+import numpy as np
+from numpy.typing import NDArray
+
+from isuit.domain import FitConfig
+from isuit.release import noise, screening
+from isuit.release.bins import Bins
+from isuit.release.cell_curves import CellCurves, comparable, fit_cells
+from isuit.release.eligibility import Outcomes, Topic
+from isuit.release.influence import refused_bins
+from isuit.release.making import screen
+from isuit.release.policy import Policy
+from isuit.release.rounding import RowMaker, is_saturated
+from isuit.release.screening import Placed, Reasons
+
+FloatArray = NDArray[np.float64]
+BINS, TOPIC = Bins(0, 9, 4.0), Topic("kitesurfing", "wind_kn")
+SECRETS = 60  # releases of each pair of fits: in so many stores the same outcomes would have other noise
+
+
+@dataclass(frozen=True)
+class Cohort:
+    placed: Placed
+    level: FloatArray
+
+    def truth(self, metric: FloatArray, cell: int) -> FloatArray:
+        return np.asarray(((metric - 18) / 8) ** 2 - 1 + self.level[cell])
+
+    def of(self, chosen: NDArray[np.bool_]) -> Placed:
+        return self.placed.of_rows(chosen)
+
+
+def draw(cells: NDArray[np.int64], riders: int, each: int, seed: int, expert: bool = False) -> Cohort:
+    """`cells` are each rider's home and second cell; the first rider may be an expert."""
+    random = np.random.default_rng(seed)
+    number = int(cells.max()) + 1
+    level = random.normal(0, 0.4, number) if number > 1 else np.zeros(1)
+    skill = random.standard_normal(riders)
+    if expert:
+        skill[0] = 2.5
+    rider = np.repeat(np.arange(riders), each)
+    cell = cells[rider, (random.random(rider.size) < 1 / 4).astype(np.int64)]
+    metric = random.uniform(0.5, 35.5, rider.size)
+    difficulty = ((metric - 18) / 8) ** 2 - 1 + level[cell]
+    outcome = (random.random(rider.size) < 1 / (1 + np.exp(-2 * (skill[rider] - difficulty)))).astype(np.int64)
+    names = tuple(f"{code:05d}" for code in range(riders))
+    places = tuple(sorted(h3.latlng_to_cell(code / 3 - 50, 20.0, 7) for code in range(number)))
+    ones = np.ones(rider.size, np.int64)
+    outcomes = Outcomes(names, tuple((name,) for name in names), rider, cell, places, metric, outcome, ones)
+    return Cohort(Placed(outcomes, places, cell, BINS.of(metric), BINS), level)
+
+
+def released(curves: CellCurves, policy: Policy, cell: int = 0) -> tuple[FloatArray, FloatArray, float, float]:
+    """Difficulties of a cell as they are before noise and rounding, which have a value, the noise's sd and the step."""
+    riders = int(screening.distinct_riders(curves.placed.cell, curves.placed.outcomes, len(curves.placed.cells))[cell])
+    shown = np.array([not is_saturated(chance) for chance in curves.suitability(cell)])
+    return curves.difficulty(cell).value, shown, noise.scale(riders, policy), policy.step(riders)
+
+
+def evidence(
+    value: FloatArray, one: FloatArray, other: FloatArray, shown: FloatArray, sd: float, step: float
+) -> FloatArray:
+    """Log likelihood ratio of `one` against `other` for published values, a row for each release."""
+    use = shown.astype(bool)
+    n = int(use.sum())
+    shapes = noise._shapes(use.size)[:, use]
+    covariance = sd**2 * shapes.T @ shapes + step**2 / 12 * np.eye(n)
+    direction = np.linalg.solve(covariance, (one - other)[use])
+    return np.asarray((value[:, use] - (one + other)[use] / 2) @ direction)
+
+
+def publish(curve: FloatArray, sd: float, step: float, random: np.random.Generator) -> FloatArray:
+    """In `SECRETS` stores."""
+    drawn = np.array([noise.draw(random.bytes(16), ["benchmark"], [], curve.size) for _ in range(SECRETS)])
+    return np.asarray(np.round((curve + sd * drawn) / step) * step)
+
+
+def auc(positive: FloatArray, negative: FloatArray) -> float:
+    ordered = np.sort(negative)
+    below, up_to = (np.searchsorted(ordered, positive, side=side) for side in ("left", "right"))
+    return float(np.mean(below + up_to) / (2 * negative.size))
+
+
+def one_cell(riders: int, seed: int, expert: bool = False) -> Cohort:
+    return draw(np.zeros((riders, 2), np.int64), riders, 18, seed, expert)
+
+
+def others_known(riders: int, policy: Policy, cohorts: int, expert: bool) -> float:
+    random, ins, outs = np.random.default_rng(9), [], []
+    for seed in range(cohorts):
+        cohort = one_cell(riders, seed, expert)
+        who = 0 if expert else int(random.integers(riders))
+        inside = fit_cells(cohort.placed, policy, FitConfig())
+        outside = fit_cells(cohort.of(cohort.placed.outcomes.rider != who), policy, FitConfig())
+        (f1, s1, sd, step), (f0, s0, *_) = released(inside, policy), released(outside, policy)
+        for curve, into in ((f1, ins), (f0, outs)):
+            into.append(evidence(publish(curve, sd, step, random), f1, f0, s1 * s0, sd, step))
+    return auc(np.concatenate(ins), np.concatenate(outs))
+
+
+def one_outcome(riders: int, policy: Policy, cohorts: int) -> float:
+    random, right = np.random.default_rng(9), []
+    for seed in range(cohorts):
+        placed = one_cell(riders, seed).placed
+        row = int(random.integers(placed.outcomes.rider.size))
+        curves = []
+        for value in (1, 0):
+            outcome = placed.outcomes.outcome.copy()
+            outcome[row] = value
+            other = replace(placed, outcomes=replace(placed.outcomes, outcome=outcome))
+            curves.append(fit_cells(other, policy, FitConfig()))
+        (f1, s1, sd, step), (f0, s0, *_) = (released(one, policy) for one in curves)
+        right += [evidence(publish(f1, sd, step, random), f1, f0, s1 * s0, sd, step) > 0]
+        right += [evidence(publish(f0, sd, step, random), f1, f0, s1 * s0, sd, step) < 0]
+    return float(np.mean(right))
+
+
+def departure(riders: int, policy: Policy, cohorts: int) -> float:
+    """Was the person who left good? Two releases, ten others having joined; only the releases are known."""
+    random, good, poor = np.random.default_rng(9), [], []
+    for seed in range(cohorts):
+        whole = one_cell(riders + 10, seed)
+        rider = whole.placed.outcomes.rider
+        before = fit_cells(whole.of(rider < riders), policy, FitConfig())
+        after = fit_cells(whole.of(rider > 0), policy, FitConfig())
+        success = whole.placed.outcomes.outcome[rider == 0].mean()
+        (f0, s0, sd0, step), (f1, s1, sd1, _) = released(before, policy), released(after, policy)
+        use = (s0 * s1).astype(bool)
+        moved = publish(f1, sd1, step, random) - publish(f0, sd0, step, random)
+        (good if success > 0.5 else poor).append(moved[:, use].mean(axis=1))
+    return auc(np.concatenate(good), np.concatenate(poor))
+
+
+def utility(cohort: Cohort, policy: Policy) -> tuple[float, dict[str, float], float]:
+    """RMSE, coverage by band of contributors, and the share of points with k riders that have a value."""
+    reasons = Reasons()
+    held = np.bincount(np.unique(cohort.placed.pair * 10**6 + cohort.placed.outcomes.rider) // 10**6)
+    left = screen(cohort.placed, policy, reasons)
+    assert left is not None
+    left = left.of_rows(comparable(left)[left.cell])
+    refused = np.ones(1, bool)
+    while refused.any():
+        curves = fit_cells(left, policy, FitConfig())
+        points = np.zeros((len(left.cells), BINS.number), bool)
+        points[left.cell, left.bin] = True
+        refused = refused_bins(curves, points, policy)
+        if refused.any():
+            thinner = screening.without(left, refused)
+            assert thinner is not None
+            left = screen(thinner, policy, reasons)
+            assert left is not None
+    riders = {key: len(members) for key, members in screening.members(curves.placed).items()}
+    rows = RowMaker("2026-01-01", TOPIC, BINS, policy, b"benchmark").rows(replace(curves, placed=curves.placed), riders)
+    errors, inside = [], {}
+    for (cell, bin_), row in rows.items():
+        if row.difficulty is None or row.difficulty_se is None:
+            continue
+        error = row.difficulty - float(cohort.truth(np.array([BINS.centre(bin_)]), cohort.placed.cells.index(cell))[0])
+        errors.append(error)
+        inside.setdefault(row.contributors, []).append(abs(error) <= 1.96 * row.difficulty_se)
+    coverage = {band: float(np.mean(found)) for band, found in sorted(inside.items())}
+    return float(np.sqrt(np.mean(np.square(errors)))), coverage, len(rows) / int(np.sum(held >= policy.k))
+
+
+def healthy(seed: int) -> Cohort:
+    home = np.arange(720) // 60
+    second = (home + np.random.default_rng(seed).integers(1, 12, 720)) % 12
+    return draw(np.column_stack([home, second]), 720, 20, seed)
+
+
+def platform(seed: int, riders: int = 5_000, cells: int = 153) -> Cohort:
+    random = np.random.default_rng(seed)
+    popularity = 1 / np.arange(1, cells + 1)
+    return draw(random.choice(cells, (riders, 2), p=popularity / popularity.sum()), riders, 20, seed)
+
+
+def main(quick: bool) -> None:
+    cohorts = 12 if quick else 60
+    modes = {"rules alone": Policy(noise=0.0), "threshold (default)": Policy()}
+    print(f"{'':20} {'riders':>6} {'known, ordinary':>16} {'known, expert':>14} {'one outcome':>12} {'departure':>10}")
+    for name, policy in modes.items():
+        for riders in (16, 24, 40) if quick else (16, 24, 40, 120):
+            found = [others_known(riders, policy, cohorts, expert) for expert in (False, True)]
+            found += [one_outcome(riders, policy, cohorts), departure(riders, policy, 2 * cohorts)]
+            print(
+                f"{name:20} {riders:6} {found[0]:16.2f} {found[1]:14.2f} {found[2]:12.2f} {found[3]:10.2f}", flush=True
+            )
+    for name, policy in modes.items():
+        for kind, cohort in (("healthy", healthy), ("platform", platform)):
+            rmse, coverage, share = utility(cohort(1), policy)
+            said = ", ".join(f"{band} {value:.1%}" for band, value in coverage.items())
+            print(f"{name:20} {kind:9} RMSE {rmse:.3f}, released {share:.1%}, coverage {said}", flush=True)
+
+
+if __name__ == "__main__":
+    main("--quick" in sys.argv[1:])
