@@ -109,6 +109,15 @@ def table(rows: list[Row]) -> pa.Table:
     return pa.table(columns)
 
 
+def _without_proof(content: bytes) -> bytes:
+    """JSON Lines without the proof that the log has the release: it is the store's own, and about no outcome."""
+    *lines, last = content.split(b"\n")[:-1] or [b""]
+    if not last.startswith(b'{"metadata"'):
+        return content
+    about = {name: value for name, value in json.loads(last).items() if name != "proof"}
+    return b"\n".join([*lines, json.dumps(about, separators=(",", ":"), ensure_ascii=False).encode(), b""])
+
+
 class Lab:
     """Stores made from crafted cohorts, and releases from them, all through the console script's entry point."""
 
@@ -192,7 +201,7 @@ class Lab:
     def export(self, store: Path, release: str = FIRST, *options: str, extension: str = "jsonl") -> Answer:
         file = self.path(f"atlas.{extension}")
         answer = self.isuit("export-atlas", "--store", store, "--out", file, "--release", release, *options)
-        return replace(answer, file=file.read_bytes() if file.exists() else None)
+        return replace(answer, file=_without_proof(file.read_bytes()) if file.exists() else None)
 
     def release(self, *cohorts: list[Row], **options: Any) -> Answer:
         """The first release of a new store with these cohorts."""
