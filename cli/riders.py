@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
     from isuit.published import TableCount
 
-# An ID may begin with a dash, and the parser's error about an unknown option would repeat it.
-ANY_ID = {"ignore_unknown_options": True}
+# An ID may begin with a dash, and the parser's error about an unknown option would repeat it. No -h either: the parser
+# would find it in `-dash`, print this help and erase nobody.
+ANY_ID = {"ignore_unknown_options": True, "help_option_names": ["--help"]}
 Rider = Annotated[str, typer.Argument(metavar="ID", help="The rider's ID, exactly as the cohort spells it.")]
 
 

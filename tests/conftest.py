@@ -51,12 +51,15 @@ def cohort_table() -> Callable[..., pa.Table]:
 
 
 def make_full_store(path: Path) -> Path:
-    """Two cohorts, two fits, sites, tokens, a release and an erased rider: rows in every table.
+    """Three fitted cohorts, one of two metrics, sites, tokens, a release, an erased rider: rows in every table.
 
     Everything is made by the program, so that tampering is found in what the program writes.
     """
     fit(path, make_cohort(1, sites=tuple(SITES)), FitConfig(activity="kitesurfing", dimension="wind"), sites=SITES)
     fit(path, make_cohort(2, timed=False, tag="member"), FitConfig(activity="kitesurfing", dimension="wave"))
+    several = make_cohort(4, timed=False, tag="sailor").rename_columns(["rider", "wind_kn", "outcome"])
+    several = several.append_column("wave_m", pa.array(np.random.default_rng(4).uniform(0, 3, several.num_rows)))
+    fit(path, several, FitConfig(activity="sailing"), metrics=["wind_kn", "wave_m"])
     pq.write_table(make_cohort(3, riders=2, outcomes=3, tag="guest"), path.with_name("guests.parquet"))
     pseudonymise(path, [str(path.with_name("guests.parquet"))], path.with_name("tokens.parquet"))
     export_atlas(path, path.with_name("atlas.jsonl"), release=date(2026, 1, 1))

@@ -148,7 +148,8 @@ WRITERS = {
 OTHERWISE = {
     "isuit/files.py": "the one way itself",
     "isuit/audit/bundle.py": "inside a directory that appears whole",
-    "isuit/store/founding.py": "the store's own files, under its lock",
+    "isuit/store/paths.py": "the store's keys, under its lock",
+    "isuit/ingest/cohort.py": "a temporary file, which no user sees",
     "isuit/ingest/sorting.py": "temporary files, which no user sees",
     "isuit/release/files.py": "into memory",
     "isuit/experiment/report.py": "into the path that `whole` gives",

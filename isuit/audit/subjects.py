@@ -15,7 +15,7 @@ from isuit import canonical
 from isuit.audit.commitments import leaves_root, rider_lines, rows_leaf, skill_leaf
 from isuit.audit.results import result_digest
 from isuit.documents import from_json
-from isuit.store.cohorts import StoredCohort, stored_outcomes
+from isuit.store.cohorts import StoredCohort, metric_columns, stored_outcomes
 from isuit.store.fits import StoredFit, atlas_rows
 from isuit.store.query import rows
 
@@ -57,6 +57,13 @@ def check_cohort(
     """Every remaining row is one that was committed to; with no row gone, the cohort has its hash."""
     leaves = Leaves(connection, cohort.cohort_hash, "personal.outcomes", found)
     leaves.check_root(cohort.commitment)
+    # Columns of metrics that this cohort does not have: no line and so no leaf speaks of what stands there.
+    unused = " OR ".join(
+        f"{name} IS NOT NULL" for name in metric_columns(canonical.MOST_METRICS)[len(cohort.metrics) :]
+    )
+    of_cohort = "SELECT 1 FROM personal.outcomes WHERE cohort_hash = ?"
+    if unused and rows(connection, f"{of_cohort} AND ({unused}) LIMIT 1", [cohort.cohort_hash]):
+        found.disagree("personal.outcomes", f"the rows of {cohort.cohort_hash} hold metrics that it does not have")
     digest = hashlib.sha256(canonical.header(cohort.outcomes, cohort.metrics))
     batches = _canonical(stored_outcomes(connection, cohort.cohort_hash), found)
     for rider, lines in rider_lines(batches):

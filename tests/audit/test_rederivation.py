@@ -20,8 +20,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from isuit import canonical, estimator
-from isuit.audit.digests import rows_digest
-from isuit.audit.log import GENESIS, event_head, read_log
+from isuit.audit.digests import rows_digest, tagged
+from isuit.audit.log import EVENT_TAG, GENESIS, event_entry, read_log
 from isuit.audit.results import QUANTUM, TOLERANCE, quantised, result_digest
 from isuit.audit.results import fit_id as name_of_fit
 from isuit.domain import FitConfig
@@ -105,13 +105,14 @@ def test_on_other_machines(recorded: tuple[Path, str], variables: dict[str, str]
 
 
 def test_after_an_erasure_the_remainder_is_verified_and_refitted(full_store: Path) -> None:
-    touched, whole = history.fits(full_store)
+    touched, whole, several = history.fits(full_store)
     report = checks.rederive(full_store, touched.fit_id)
     assert report.verdict == "erased"
     assert report.largest_difference is not None
     assert 0 < report.largest_difference < 2
     assert report.notes == ["1 of 24 riders were erased"]
     assert checks.rederive(full_store, whole.fit_id).verdict == "identical"
+    assert checks.rederive(full_store, several.fit_id).verdict == "identical"
 
 
 def changed(store: Path, statement: str) -> None:
@@ -236,7 +237,7 @@ def relogged(store: Path, fit_id: str) -> None:
                 content["result_digest"] = digest
                 tables = ("ledger.fits", "atlas.difficulty")
                 content["rows_digest"] = {table: rows_digest(connection, table, [fit_id]) for table in tables}
-            head = event_head(event.sequence, event.at, event.kind, content, previous)
+            head = tagged(EVENT_TAG, event_entry(event.sequence, event.at, event.kind, content, previous))
             connection.execute(
                 "UPDATE ledger.log SET payload = ?, previous = ?, head = ? WHERE sequence = ?",
                 [canonical_json(content), previous, head, event.sequence],

@@ -295,6 +295,5 @@ def test_a_recorded_fit_needs_the_store_no_more(
 @pytest.mark.usefixtures("taken_after_the_record")
 def test_nor_does_one_from_python(cohort_file: Path, tmp_path: Path) -> None:
     fit = package.open(tmp_path / "store", wait=0).fit(cohort_file)
-    assert fit.summary is not None
-    assert fit.summary.recorded
-    assert fit.record.fit_id == fit.summary.fit_id
+    assert fit.record.fit_id == fit.fit_id
+    assert fit.recorded

@@ -26,7 +26,7 @@ from mutations import damaged, other_json
 
 from isuit import estimator
 from isuit.audit import bundle, log, rederivation
-from isuit.audit.digests import rows_digest
+from isuit.audit.digests import rows_digest, tagged
 from isuit.domain import Estimate, FitConfig
 from isuit.errors import IsuitError
 from isuit.ingest import read_cohort
@@ -183,9 +183,8 @@ def sealed(files: dict[str, bytes]) -> dict[str, bytes]:
                 line["payload"]["fit_id"] = record.fit_id
                 line["payload"]["rows_digest"]["ledger.fits"] = rows_digest(connection, "ledger.fits", [record.fit_id])
             line["previous"] = previous
-            line["head"] = previous = log.event_head(
-                line["sequence"], bundle._time(line["at"]), line["kind"], line["payload"], previous
-            )
+            entry = log.event_entry(line["sequence"], bundle._time(line["at"]), line["kind"], line["payload"], previous)
+            line["head"] = previous = tagged(log.EVENT_TAG, entry)
         files["log.jsonl"] = "".join(json.dumps(line) + "\n" for line in lines).encode()
         manifest = json.loads(files["manifest.json"])
         manifest["log_head"] = previous

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from isuit.pages.packing import packed, packed_rows, rows_of, unpacked
@@ -15,6 +15,7 @@ from isuit.pages.packing import packed, packed_rows, rows_of, unpacked
 VALUES = st.one_of(st.none(), st.booleans(), st.integers(-5, 5), st.floats(-2, 2).map(float), st.text(max_size=3))
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)  # a busy machine is no defect
 @given(st.lists(st.fixed_dictionaries({"a": VALUES, "b": VALUES}), max_size=40))
 def test_rows_come_back_to_the_type_and_the_digit(rows: list[dict[str, Any]]) -> None:
     through_a_page = json.loads(json.dumps(packed_rows(rows)))

@@ -36,7 +36,7 @@ def changed(path: Path, change: Callable[[dict[str, Any]], None]) -> Path:
 
 
 def test_every_format_proves_itself_and_again_by_the_same_bytes(store_copy: Path, key: Path, tmp_path: Path) -> None:
-    for kind in get_args(Format):
+    for kind in set(get_args(Format)) - {"site"}:  # a site is a folder of the others
         path = tmp_path / f"atlas.{EXTENSIONS[kind]}"
         export_atlas(store_copy, path, release=RELEASE, kind=kind)
         found = check_release(path, key)

@@ -35,7 +35,14 @@ def test_frames_of_any_library_are_the_same_cohort(tmp_path: Path, cohort_table:
     assert len(hashes) == 1
     assert len(store.fits()) == 1
     fit = store[hashes.pop()]
-    assert pl.DataFrame(fit.curves).columns == ["site", "metric", "difficulty", "difficulty_se", "suitability"]
+    assert pl.DataFrame(fit.curves).columns == [
+        "site",
+        "dimension",
+        "metric",
+        "difficulty",
+        "difficulty_se",
+        "suitability",
+    ]
     assert fit.curves.to_pandas().shape[0] == store.atlas().num_rows
     assert store.trajectory("rider-0001").num_rows == 1
     assert store.verify(store.status().log_head).ok
