@@ -58,7 +58,7 @@ class Source:
         while True:
             try:
                 batch = next(stream, None)
-            except UNREADABLE:
+            except (*UNREADABLE, UnicodeError):  # the latter: bytes that the file's encoding does not have
                 raise Unreadable from None
             if batch is None:
                 return

@@ -184,3 +184,10 @@ def test_compressed_files_standard_input_and_spreadsheets(tmp_path: Path, standa
     (tmp_path / "cohort.xlsx").write_bytes(b"PK\x03\x04")
     with pytest.raises(RefusedCohort, match="save its sheet as CSV"):
         hash_of(tmp_path / "cohort.xlsx")
+
+
+def test_bytes_that_no_encoding_has_are_one_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "cohort.csv"
+    path.write_bytes(b"rider,metric,outcome\n" + b"Zo\xeb,12,1\nJo\x8d,14,0\n" * 20)
+    with pytest.raises(InputError, match=r"cohort\.csv"):
+        read_cohort(path)
