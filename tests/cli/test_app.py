@@ -64,7 +64,7 @@ def test_completion_can_be_installed() -> None:
 
 def test_a_person_gets_a_table_and_a_pipe_gets_lines(full_store: Path) -> None:
     piped = run("fits", "--store", str(full_store)).stdout
-    assert piped.count("\n") == 2
+    assert piped.count("\n") == 3
     assert "│" not in piped
     told, untouched = os.openpty()
     with subprocess.Popen(
@@ -80,8 +80,8 @@ def test_a_person_gets_a_table_and_a_pipe_gets_lines(full_store: Path) -> None:
 
 
 def test_python_m_isuit_and_h() -> None:
-    """The command line where its script is not on the path; `-h` everywhere."""
-    for arguments in (["-h"], ["fit", "-h"], ["show-rider", "-h"]):
+    """The command line where its script is not on the path; `-h` too, but not where it may be an ID."""
+    for arguments in (["-h"], ["fit", "-h"], ["show-rider", "--help"]):
         done = subprocess.run([sys.executable, "-m", "isuit", *arguments], capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         assert "Usage: " in done.stdout

@@ -39,14 +39,14 @@ def test_an_output_that_was_closed_is_no_output(command: str, full_store: Path) 
     place = "" if command.startswith("--") else '--store "$store"'
     done = shell(f'"$isuit" {command} {place} >&-', full_store)
     assert (done.returncode, done.stdout) == (0, "")
-    assert done.stderr in ("", "2 fits\n")
+    assert done.stderr in ("", "3 fits\n")
 
 
 def test_a_closed_standard_error_does_not_reach_the_output(full_store: Path) -> None:
     """Python prints to standard output what is meant for a standard error that is not there."""
     done = shell('"$isuit" fits --store "$store" 2>&-', full_store)
     assert done.returncode == 0
-    assert done.stdout.count("\n") == 2
+    assert done.stdout.count("\n") == 3
     assert "2 fits" not in done.stdout
 
 

@@ -56,7 +56,7 @@ def test_every_fit_listed_can_be_asked_for(full_store: Path, columns: int) -> No
     text = "\n".join(lines)
     assert "…" not in text
     found = re.findall(r"isuit-f1:[0-9a-f]+", text)
-    assert len(found) == 2
+    assert len(found) == 3
     for shown, record in zip(found, history.fits(full_store), strict=True):
         assert history.show(full_store, shown).fit.fit_id == record.fit_id
         assert re.search(rf"\b{record.activity}\b", text)
