@@ -58,7 +58,22 @@ const landPath = (() => {
   };
 })();
 
-// "Italy" where a point lies in it, "near Italy" within 300 km of it, "far from land" otherwise. Straight from the lines
+// Seas and oceans as boxes of whole degrees [name, west, south, east, north]: the first that holds a point names it. They are
+// asked only about points far from any coast, where a box is as good as a border.
+const SEAS = [
+  ["Black Sea", 27, 40, 42, 47], ["Caspian Sea", 46, 36, 55, 48], ["Red Sea", 32, 12, 44, 30], ["Persian Gulf", 47, 23, 57, 31],
+  ["Baltic Sea", 10, 53, 31, 66], ["Mediterranean Sea", -6, 30, 37, 46], ["North Sea", -4, 51, 10, 61], ["Norwegian Sea", -11, 61, 16, 73],
+  ["Barents Sea", 16, 68, 60, 80], ["Greenland Sea", -20, 71, 16, 80], ["Labrador Sea", -65, 52, -43, 66], ["Hudson Bay", -96, 51, -77, 65],
+  ["Gulf of Mexico", -98, 18, -81, 31], ["Caribbean Sea", -89, 9, -60, 22], ["Arabian Sea", 50, 5, 77, 26], ["Bay of Bengal", 77, 5, 95, 23],
+  ["South China Sea", 99, 0, 121, 24], ["East China Sea", 117, 24, 130, 33], ["Sea of Japan", 127, 33, 142, 52], ["Sea of Okhotsk", 135, 44, 163, 62],
+  ["Bering Sea", 162, 52, 180, 66], ["Bering Sea", -180, 52, -157, 66], ["Philippine Sea", 121, 5, 143, 33], ["Coral Sea", 143, -26, 167, -9],
+  ["Tasman Sea", 147, -48, 174, -26], ["Arctic Ocean", -180, 66, 180, 90], ["Southern Ocean", -180, -90, 180, -60], ["Indian Ocean", 20, -60, 118, 31],
+  ["Indian Ocean", 118, -60, 147, -31], ["Indian Ocean", 118, -31, 130, -9], ["North Atlantic Ocean", -98, 18, 20, 66], ["North Atlantic Ocean", -83, 9, 20, 18],
+  ["North Atlantic Ocean", -77, 0, 20, 9], ["South Atlantic Ocean", -68, -60, 20, 0], ["North Pacific Ocean", -180, 0, 180, 66], ["South Pacific Ocean", -180, -60, 180, 0],
+];
+const seaAt = (latitude, longitude) => SEAS.find(([, west, south, east, north]) => longitude >= west && longitude <= east && latitude >= south && latitude <= north)[0];
+
+// "Italy" where a point lies in it, "near Italy" within 300 km of it, the sea's name otherwise. Straight from the lines
 // that are drawn, so within some kilometres of a border or coast it may name the neighbour.
 function whereIs(latitude, longitude) {
   const shrink = Math.cos((latitude * Math.PI) / 180);
@@ -77,7 +92,7 @@ function whereIs(latitude, longitude) {
     }
     if (inside) return country.name;
   }
-  return best ? `near ${best}` : "far from land";
+  return best ? `near ${best}` : seaAt(latitude, longitude);
 }
 
 const HEXAGON_FROM = 16; // pixels across: smaller ones are drawn as dots

@@ -95,6 +95,10 @@ def test_a_click_on_the_map_compares_a_cell(opened: Open, page: Path) -> None:
     assert [b - a for a, b in zip(first["y"][:5], second["y"][:5], strict=True)] == pytest.approx([1.0] * 5)
     assert f"cell={CELLS[1]}" in seen.address
     assert "near France" in seen.text("#cells") or "France" in seen.text("#cells")
+    at_sea = seen.script("return [[45, -35], [40, 4.5], [-10, -120], [-62, -140]].map(([y, x]) => whereIs(y, x))")
+    assert at_sea == ["North Atlantic Ocean", "near Spain", "South Pacific Ocean", "Southern Ocean"]
+    every = "for (let y = -90; y <= 90; y += 5) for (let x = -180; x <= 180; x += 5) if (!seaAt(y, x)) return false"
+    assert seen.script(f"{every}; return true")
     assert "nearly everyone succeeds, or nearly no one: 24 to 28" in seen.text("#cells")
 
 
