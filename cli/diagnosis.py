@@ -19,7 +19,7 @@ def print_diagnostics(shown: FitDetail) -> None:
     found = shown.diagnostics
     if found.estimand:
         _say("estimand", found.estimand)
-    _print_fit(found)
+    _print_fit(found, shown.aic)
     _print_terms(found)
     _print_exposure(found)
     if found.scores is not None:
@@ -35,14 +35,14 @@ def _say(name: str, sentence: str) -> None:
     print(fill(sentence, _WIDTH, initial_indent=f"{name:<13}", subsequent_indent=" " * 13, break_long_words=False))
 
 
-def _print_fit(found: Diagnostics) -> None:
+def _print_fit(found: Diagnostics, aic: float | None) -> None:
     if found.outside_core is not None:
         outside = found.outside_core
         _say("outside core", f"{outside.riders:.1%} of riders, {outside.outcomes:.1%} of outcomes")
     if found.convergence is not None:
         ended = found.convergence
         freedom = found.effective_degrees_of_freedom
-        told = "" if freedom is None else f"; {freedom:.1f} effective degrees of freedom"
+        told = "" if freedom is None else f"; {freedom:.1f} effective degrees of freedom, AIC {aic:.1f}"
         _say("convergence", f"gradient {ended.gradient_norm:.1e} standard errors after {ended.steps} steps{told}")
     if found.minimum is not None:
         least = found.minimum

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -142,24 +143,28 @@ def _print_releasable(releasable: Releasable) -> None:
         print("release   this cohort cannot enter a public release; missing: " + "; ".join(releasable.missing))
 
 
-def _one_line(record: FitRecord) -> str:
+def _one_line(record: FitRecord, aliases: Sequence[str] = ()) -> str:
     a = "-" if record.discrimination is None else f"{record.discrimination:.3f}"
     return (
         f"{record.fit_id[:21]}  {record.cohort_hash[:21]}  {record.recorded_at:%Y-%m-%d %H:%M}  {record.kind:<12}  "
-        f"a {a:>6}  {record.activity}, {record.dimension}"
+        f"a {a:>6}  {record.activity}, {record.dimension}" + "".join(f"  {alias}" for alias in aliases)
     )
 
 
 def fits(store: Store = DEFAULT_STORE, wait: Wait = DEFAULT_WAIT, json: Json = False) -> None:
     """List every fit, oldest first."""
-    from isuit.published import FitList
-    from isuit.service.history import fits as listed
+    from isuit.service.history import fit_list
 
-    found = listed(store, wait)
+    every = fit_list(store, wait)
     if json:
-        print_json(FitList(fits=found))
+        print_json(every)
         return
-    columns = ("fit", "cohort", "recorded", "kind", "discrimination", "activity", "dimension")
+    found = every.fits
+    named: dict[str, list[str]] = {}
+    for alias, fit_id in every.aliases.items():
+        named.setdefault(fit_id, []).append(alias)
+    columns = ["fit", "cohort", "recorded", "kind", "discrimination", "activity", "dimension"]
+    columns += ["alias"] if named else []
     rows = [
         (
             record.fit_id[:21],
@@ -169,11 +174,12 @@ def fits(store: Store = DEFAULT_STORE, wait: Wait = DEFAULT_WAIT, json: Json = F
             "-" if record.discrimination is None else f"{record.discrimination:.3f}",
             record.activity,
             record.dimension,
+            *([", ".join(named.get(record.fit_id, []))] if named else []),
         )
         for record in found
     ]
     if found:
-        print_table(columns, rows, map(_one_line, found))
+        print_table(columns, rows, (_one_line(record, named.get(record.fit_id, [])) for record in found))
     note(f"{len(found)} fits")
 
 
@@ -213,7 +219,7 @@ def show(
     if json:
         print_json(shown)
         return
-    print(_one_line(shown.fit))
+    print(_one_line(shown.fit, shown.aliases))
     print(f"fit      {shown.fit.fit_id}\ncohort   {shown.fit.cohort_hash}")
     span = (
         f"{shown.cohort.observed_from} to {shown.cohort.observed_until}" if shown.cohort.observed_from else "no times"

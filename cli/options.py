@@ -27,7 +27,9 @@ Metrics = Annotated[
 ]
 Fit = Annotated[
     str,
-    typer.Argument(metavar="FIT", help="A fit id or a cohort hash, or at least 8 digits of one.", show_default=False),
+    typer.Argument(
+        metavar="FIT", help="A fit id or a cohort hash, or at least 8 digits of one; or an alias.", show_default=False
+    ),
 ]
 Csv = Annotated[
     list[str] | None,

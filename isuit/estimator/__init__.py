@@ -19,7 +19,7 @@ and at the top what others call:
 """
 
 from isuit.estimator.fit import ESTIMATOR_VERSION, fit, predict_held_out
-from isuit.estimator.suitability import NO_DIFFICULTY, difficulty_rows, score, score_rows
+from isuit.estimator.suitability import NO_DIFFICULTY, difficulty_rows, score, score_rows, with_discrimination
 from isuit.estimator.support import is_supported
 from isuit.estimator.surfaces import score_surface
 from isuit.record import SurfaceParameters
@@ -35,4 +35,5 @@ __all__ = [
     "score",
     "score_rows",
     "score_surface",
+    "with_discrimination",
 ]

@@ -94,16 +94,33 @@ def link(first: FittedCurve, second: FittedCurve, common: tuple[FloatArray, Floa
     by_curve = _curve_offset(first, second, scale)
     if by_curve is None:
         return "cannot be compared with the fit before: they share too little of the metric's range"
-    gaps = common[0] - scale * common[1]
-    if gaps.size < FEWEST_COMMON:
-        return f"cannot be compared with the fit before: they share {gaps.size} other riders, too few to link them"
-    by_riders = (float(gaps.mean()), float(gaps.std(ddof=1) / np.sqrt(gaps.size)))
+    by_riders = _riders_offset(scale, common)
+    if by_riders is None:
+        return f"cannot be compared with the fit before: they share {common[0].size} other riders, too few to link them"
     apart = abs(by_curve[0] - by_riders[0])
     if apart > AGREEMENT * float(np.hypot(by_curve[1], by_riders[1])):
         return "cannot be compared with the fit before: the riders they share and the difficulty curve disagree"
     weights = np.array([1 / by_curve[1] ** 2, 1 / max(by_riders[1], 1e-9) ** 2])
     offset = float(weights @ np.array([by_curve[0], by_riders[0]]) / weights.sum())
     return Link(scale, offset, float(weights.sum() ** -0.5))
+
+
+def link_by_riders(first: float, second: float, common: tuple[FloatArray, FloatArray]) -> Link | None:
+    """The link from the second fit's scale to the first's by the riders of both alone; None where they are too few.
+
+    For comparing the curves themselves, which then cannot decide how they are laid on each other. `first` and `second`
+    are discriminations.
+    """
+    offset = _riders_offset(second / first, common)
+    return None if offset is None else Link(second / first, *offset)
+
+
+def _riders_offset(scale: float, common: tuple[FloatArray, FloatArray]) -> tuple[float, float] | None:
+    """By how much the riders of both are higher on the first scale, and its standard error."""
+    gaps = common[0] - scale * common[1]
+    if gaps.size < FEWEST_COMMON:
+        return None
+    return float(gaps.mean()), float(gaps.std(ddof=1) / np.sqrt(gaps.size))
 
 
 def _curve_offset(first: FittedCurve, second: FittedCurve, scale: float) -> tuple[float, float] | None:

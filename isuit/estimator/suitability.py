@@ -181,6 +181,15 @@ def difficulty_rows(parameters: LatentParameters, metric: FloatArray, site: IntA
     )
 
 
+def with_discrimination(parameters: LatentParameters, metric: FloatArray, site: IntArray) -> FloatArray:
+    """The covariance of the difficulty at each row with the discrimination, which all difficulties are divided by."""
+    codes, band = np.unique(site, return_inverse=True)
+    names = ["" if code == NO_SITE else parameters.sites[code] for code in codes.tolist()]
+    spline = _spline(_space_of(parameters))
+    bands = [parameters.bands[name].with_discrimination or () for name in names]
+    return _interpolate(spline, bands, np.clip(metric, spline.lower, spline.upper), band)
+
+
 def _curve(parameters: CurveParameters, metric: FloatArray, site: IntArray) -> FloatArray:
     """f at each row; some at a time, because the anchor's log odds are integrals over skill at each of them."""
     space = _space_of(parameters)

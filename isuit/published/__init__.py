@@ -18,6 +18,16 @@ from isuit.published.audit import (
 )
 from isuit.published.base import FIT, HASH, HEAD, Published
 from isuit.published.cohorts import Canonicalised, CohortRead, CohortRefused, Defect, Pseudonymised
+from isuit.published.comparing import (
+    Alias,
+    Aliases,
+    Changed,
+    ComparedFit,
+    ComparedPoint,
+    Comparison,
+    RankedSite,
+    Ranking,
+)
 from isuit.published.experiment import ExperimentStats, MeanOverCohorts
 from isuit.published.fits import (
     Atlas,
@@ -65,15 +75,21 @@ __all__ = [
     "FIT",
     "HASH",
     "HEAD",
+    "Alias",
+    "Aliases",
     "Atlas",
     "AtlasPoint",
     "Binding",
     "BundleManifest",
     "BundleReport",
     "Canonicalised",
+    "Changed",
     "CohortRead",
     "CohortRecord",
     "CohortRefused",
+    "ComparedFit",
+    "ComparedPoint",
+    "Comparison",
     "ConsistencyProof",
     "Created",
     "CurvePoint",
@@ -103,6 +119,8 @@ __all__ = [
     "Proved",
     "Pseudonymised",
     "Published",
+    "RankedSite",
+    "Ranking",
     "RederiveReport",
     "Reinstated",
     "Releasable",

@@ -107,6 +107,11 @@ class FitDetail(Published):
     fit: FitRecord
     cohort: CohortRecord
     releasable: Releasable
+    aliases: list[str] = Field(description="The operator's names for this fit.")
+    aic: float | None = Field(
+        description="-2 log-likelihood + 2 effective degrees of freedom; comparable between fits of the same outcomes. "
+        "Null for a single curve."
+    )
     diagnostics: Diagnostics
     curves: list[CurvePoint]
 
@@ -115,6 +120,7 @@ class FitList(Published):
     """`isuit fits`, oldest first."""
 
     fits: list[FitRecord]
+    aliases: dict[str, str] = Field(description="The operator's names for fits, each with its fit id.")
 
 
 class ScoreReport(Published):

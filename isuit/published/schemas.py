@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from isuit.published import audit, cohorts, experiment, fits, persons, proofs, releases, stores
+from isuit.published import audit, cohorts, comparing, experiment, fits, persons, proofs, releases, stores
 from isuit.published.base import Published
 
 SCHEMAS: dict[str, type[Published]] = {
@@ -17,6 +17,9 @@ SCHEMAS: dict[str, type[Published]] = {
     "score-conditions": fits.ScoredConditions,
     "atlas": fits.Atlas,
     "trajectory": fits.Trajectory,
+    "rank": comparing.Ranking,
+    "compare": comparing.Comparison,
+    "alias": comparing.Aliases,
     "hash": cohorts.CohortRead,
     "canonicalise": cohorts.Canonicalised,
     "refused-cohort": cohorts.CohortRefused,

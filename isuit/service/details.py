@@ -12,6 +12,7 @@ import pyarrow as pa
 from isuit.domain import discrimination_interval
 from isuit.published import CohortRecord, CurvePoint, FitDetail, FitRecord, Releasable, reading
 from isuit.release.policy import policy_of
+from isuit.store.aliases import aliases
 from isuit.store.cohorts import StoredCohort, find_cohort
 from isuit.store.fits import StoredFit, atlas_rows
 from isuit.store.query import rows
@@ -22,13 +23,21 @@ def detail_of(connection: duckdb.DuckDBPyConnection, record: StoredFit) -> FitDe
     """All that `isuit show` tells of a fit."""
     cohort = find_cohort(connection, record.cohort_hash)
     assert cohort is not None
+    diagnostics = reading.diagnostics(record.diagnostics)
     return FitDetail(
         fit=published(record),
         cohort=CohortRecord(**asdict(cohort) | {"metrics": list(cohort.metrics)}),
         releasable=releasable(connection, record, cohort),
-        diagnostics=reading.diagnostics(record.diagnostics),
+        aliases=[name for name, meant in aliases(connection).items() if meant.fit_id == record.fit_id],
+        aic=aic(record.log_likelihood, diagnostics.effective_degrees_of_freedom),
+        diagnostics=diagnostics,
         curves=list(_points(atlas_rows(connection, record.fit_id))),
     )
+
+
+def aic(log_likelihood: float, degrees_of_freedom: float | None) -> float | None:
+    """Akaike's criterion with the effective degrees of freedom; None where a fit does not record them."""
+    return None if degrees_of_freedom is None else -2 * log_likelihood + 2 * degrees_of_freedom
 
 
 def _points(curves: pa.Table) -> Iterator[CurvePoint]:

@@ -10,10 +10,11 @@ import pyarrow as pa
 
 from isuit.audit.log import log_head
 from isuit.errors import StoreError
-from isuit.published import AtlasPoint, Created, FitDetail, FitRecord, Status
+from isuit.published import AtlasPoint, Created, FitDetail, FitList, FitRecord, Status
 from isuit.release.policy import policy_of
 from isuit.service.details import detail_of, published
 from isuit.service.stores import DEFAULT_WAIT, open_store
+from isuit.store.aliases import aliases
 from isuit.store.fits import atlas_rows, current_atlas, find_fit, fit_records
 from isuit.store.opening import is_store
 from isuit.store.query import first
@@ -64,8 +65,14 @@ def status(store_path: Path, wait: float = DEFAULT_WAIT) -> Status:
 
 def fits(store_path: Path, wait: float = DEFAULT_WAIT) -> list[FitRecord]:
     """Every fit, oldest first."""
+    return fit_list(store_path, wait).fits
+
+
+def fit_list(store_path: Path, wait: float = DEFAULT_WAIT) -> FitList:
+    """Every fit, oldest first, and the operator's names for them."""
     with open_store(store_path, wait=wait) as store:
-        return [published(record) for record in fit_records(store.connection)]
+        found = [published(record) for record in fit_records(store.connection)]
+        return FitList(fits=found, aliases={name: meant.fit_id for name, meant in aliases(store.connection).items()})
 
 
 def show(store_path: Path, reference: str, wait: float = DEFAULT_WAIT) -> FitDetail:

@@ -40,7 +40,7 @@ from isuit.published import (
     Status,
     VerifyReport,
 )
-from isuit.service import checks, fitting, heads, history, inputs, proving, releases, reports, riders
+from isuit.service import aliasing, checks, fitting, heads, history, inputs, proving, releases, reports, riders
 from isuit.service.bars import notebook_progress
 from isuit.service.pseudonymising import pseudonymise
 from isuit.service.release_rederivation import rederive_release
@@ -170,7 +170,7 @@ class StoreHandle:
         return RecordedFit(self, fitted.stored, counts, fitted.summary())
 
     def __getitem__(self, reference: str) -> RecordedFit:
-        """A fit by its id or its cohort's hash, or at least 8 digits of either.
+        """A fit by its id or its cohort's hash, at least 8 digits of either, or an alias.
 
         >>> store[recorded.fit_id].kind
         'latent'
@@ -191,6 +191,26 @@ class StoreHandle:
         cohort = find_cohort(store.connection, record.cohort_hash)
         assert cohort is not None
         return RecordedFit(self, record, (cohort.outcomes, cohort.riders, cohort.sites))
+
+    def alias(self, name: str, fit: str | RecordedFit | None) -> None:
+        """Let a name mean a fit from now on, or nothing any more; the log keeps what it meant.
+
+        >>> store.alias("kite-2026", recorded)
+        >>> store["kite-2026"].fit_id == recorded.fit_id
+        True
+        """
+        if fit is None:
+            aliasing.remove_alias(self.path, name, self.wait)
+        else:
+            aliasing.set_alias(self.path, name, fit if isinstance(fit, str) else fit.fit_id, self.wait)
+
+    def aliases(self) -> dict[str, str]:
+        """Every alias with its fit id.
+
+        >>> sorted(store.aliases())
+        ['kite-2026']
+        """
+        return {found.alias: found.fit_id for found in aliasing.listed(self.path, self.wait).aliases}
 
     def atlas(self) -> Table:
         """The newest fit of every activity, dimension and site; in-house, not a release.

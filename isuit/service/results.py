@@ -19,9 +19,9 @@ import numpy as np
 import pyarrow as pa
 
 from isuit.domain import Z95
-from isuit.published import FitRecord, ScoreReport, reading
+from isuit.published import Comparison, FitRecord, ScoreReport, reading
 from isuit.record import Diagnostics
-from isuit.service import pictures, scoring
+from isuit.service import comparison, pictures, ranking, scoring
 from isuit.service.details import published
 from isuit.service.summaries import summary_lines
 from isuit.shown import Table, Text
@@ -159,6 +159,24 @@ class Fit:
         1
         """
         return Table(scoring.score_conditions(self._scorer, pa.table(conditions), skill, strict), "scores")
+
+    def rank(self, metric: float | None = None) -> Table:
+        """Sites from the hardest to the easiest, at this metric or each at its easiest, and how sure the order is.
+
+        >>> sited.rank().column("site").to_pylist()[0] in ("north", "south")
+        True
+        """
+        found = ranking.rank_with(self._scorer, self.curves.arrow, metric)
+        return Table(pa.Table.from_pylist([site.model_dump() for site in found.sites]), "sites, the hardest first")
+
+    def compare(self, other: Fit, *, linked: bool = False) -> Comparison:
+        """This fit beside another of the same dimension; differences are the other minus this.
+
+        >>> fit.compare(sited).compares
+        'difficulty'
+        """
+        sides = (comparison.Side(each._stored, each.curves.arrow, each.skills.arrow) for each in (self, other))
+        return comparison.compare_sides(*sides, linked=linked)
 
     def summary(self) -> Text:
         """The fit in a few lines, as `isuit fit` prints it.

@@ -14,6 +14,7 @@ from isuit.canonical import FORMAT, SEVERAL
 from isuit.documents import from_json
 from isuit.domain import Estimate, FitKind, Skills
 from isuit.errors import InputError, NotFound
+from isuit.store.aliases import aliases
 from isuit.store.query import arrow, first, rows
 
 FIT_FORMAT = "isuit-f1"
@@ -132,10 +133,16 @@ def get_fit(connection: duckdb.DuckDBPyConnection, fit_id: str) -> StoredFit | N
 
 
 def find_fit(connection: duckdb.DuckDBPyConnection, reference: str) -> StoredFit:
-    """The fit that a fit id, a cohort hash, or a prefix of at least 8 digits of either names."""
+    """The fit that a fit id, a cohort hash, a prefix of at least 8 digits of either, or an alias names."""
     prefix = re.fullmatch(r"(?:(isuit-(?:c1|c2|f1)):)?([0-9a-fA-F]*)", reference.strip())
     if prefix is None:
-        raise NotFound("no such fit: a fit is named by its id or its cohort's hash; `isuit fits` lists them.")
+        meant = aliases(connection).get(reference.strip())
+        record = None if meant is None else get_fit(connection, meant.fit_id)
+        if record is None:
+            raise NotFound(
+                "no such fit: a fit is named by its id, its cohort's hash or an alias; `isuit fits` lists them."
+            )
+        return record
     tag, digits = prefix.group(1), prefix.group(2).lower()
     if len(digits) < SHORTEST_PREFIX:
         raise InputError(

@@ -32,6 +32,7 @@ COMMANDS = {
     "check-release": "isuit.check_release", "status": "store.status", "init": "store.init",
     "latent-demo": "isuit.latent_demo", "head": "store.head", "rotate-key": "store.rotate_key",
     "receipt": "store.receipt", "prove": "store.prove", "check-proof": "isuit.check_proof", "witness": "isuit.witness",
+    "rank": "fit.rank", "compare": "fit.compare", "alias": "store.alias",
 }  # fmt: skip
 OWNERS: dict[str, Any] = {"store": StoreHandle, "fit": RecordedFit, "isuit": isuit}
 
@@ -74,10 +75,12 @@ def test_every_example_runs(
     store = isuit.open("isuit-store")
     recorded = store.fit(cohort, activity="kitesurfing", dimension="wind")
     fit = isuit.fit(cohort, activity="kitesurfing", dimension="wind")
-    names = {"isuit": isuit, "store": store, "recorded": recorded, "fit": fit, "cohort": cohort}
+    sited = isuit.fit(cohort_table(1, sites=("north", "south")), activity="kitesurfing", dimension="wind")
+    names = {"isuit": isuit, "store": store, "recorded": recorded, "fit": fit, "cohort": cohort, "sited": sited}
     finder, runner = doctest.DocTestFinder(recurse=False), doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
     # A release is checked after it was made, and a bundle read after it was written.
     late = (
+        "StoreHandle.aliases",
         "isuit.check_proof",
         "isuit.check_release",
         "isuit.rederive_bundle",
