@@ -1,12 +1,13 @@
 """Erasures in random stores: whether any is left locked, and whether any byte of the rider is left.
 
-    python benchmarks/erasure_stores.py [--stores 300] [--first 0] [--threads 1 2 4 8 16] [--all-threads]
+    python benchmarks/erasure_stores.py [--stores 300] [--first 0] [--threads 1 2 4 8 16] [--long-every 5]
+        [--most 50000] [--all-threads]
 
-Each store has one to five cohorts; every fifth has a short one before one of three to four row groups, where DuckDB
-leaves free blocks if it writes with several threads. The store is written uncompressed, so that a search of its bytes
-says something; one rider, in every cohort, is erased from a copy of it with each number of threads. Afterwards the
-store must open and hold nothing pending, no file of it may hold the ID or its first eight bytes (what a zone map
-keeps), and at the end of each store's last erasure `verify` must agree.
+Each store has one to five cohorts; every fifth (`--long-every`) has a short one before one of three to four row groups,
+where DuckDB leaves free blocks if it writes with several threads. The store is written uncompressed, so that a search
+of its bytes says something; one rider, in every cohort, is erased from a copy of it with each number of threads.
+Afterwards the store must open and hold nothing pending, no file of it may hold the ID or its first eight bytes (what a
+zone map keeps), and at the end of each store's last erasure `verify` must agree.
 
 `--all-threads` lets the copy be written with all threads, as it was once: it then counts the copies with free blocks,
 and whether those hold a byte of the rider.
@@ -38,18 +39,18 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "erasure"))
 from cohort_stores import MARKED, add_cohort, cohort_table, files_with, rider_names
 
 
-def sizes_of(random: np.random.Generator, short_before_long: bool) -> list[int]:
-    """Outcomes of each cohort, from ten to half a million."""
+def sizes_of(random: np.random.Generator, short_before_long: bool, most: int) -> list[int]:
+    """Outcomes of each cohort: from ten to `most`, or a short one before one of half a million."""
     cohorts = int(random.integers(1, 6))
-    sizes = [int(10**power) for power in random.uniform(1, 4.7, cohorts)]
+    sizes = [int(10**power) for power in random.uniform(1, np.log10(most), cohorts)]
     if short_before_long:
         sizes = [int(random.integers(12, 60_000)), int(random.integers(369_000, 492_000))]
     return sizes
 
 
-def make_store(path: Path, seed: int) -> list[int]:
+def make_store(path: Path, seed: int, long_every: int, most: int) -> list[int]:
     random = np.random.default_rng(seed)
-    sizes = sizes_of(random, short_before_long=seed % 5 == 0)
+    sizes = sizes_of(random, seed % long_every == 0, most)
     riders = [MARKED, *rider_names(int(10 ** random.uniform(1, 3.7)))]
     for number, outcomes in enumerate(sizes):
         add_cohort(path, cohort_table(seed * 10 + number, outcomes, riders[:outcomes]), number)
@@ -92,6 +93,8 @@ def main() -> None:
     parser.add_argument("--stores", type=int, default=300)
     parser.add_argument("--first", type=int, default=0, help="the first store's number: a long run in several")
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2, 4, 8, 16])
+    parser.add_argument("--long-every", type=int, default=5, help="how often a store has a cohort of half a million")
+    parser.add_argument("--most", type=int, default=50_000, help="outcomes of the largest cohort of other stores")
     parser.add_argument("--all-threads", action="store_true", help="write the copy with all threads")
     parser.add_argument("--directory", type=Path, help="where to work; by default the system's temporary directory")
     options = parser.parse_args()
@@ -103,7 +106,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=options.directory) as folder:
         store, copy = Path(folder) / "store", Path(folder) / "copy"
         for seed in range(options.first, options.first + options.stores):
-            make_store(store, seed)
+            make_store(store, seed, options.long_every, options.most)
             for threads in options.threads:
                 shutil.copytree(store, copy)
                 found[threads] += erase(copy, threads)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from quick_console import Console
 
 from isuit.domain import FitConfig
 from isuit.service.fitting import fit
@@ -77,3 +79,17 @@ def full_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def store_copy(full_store: Path, tmp_path: Path) -> Path:
     """The same store, to be changed."""
     return Path(shutil.copytree(full_store, tmp_path / "store"))
+
+
+@pytest.fixture(scope="session")
+def console(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A console command `isuit` that starts in milliseconds; see `quick_console`."""
+    opened = Console(tmp_path_factory.mktemp("console"))
+    yield opened.path
+    opened.close()
+
+
+@pytest.fixture
+def quick_isuit(console: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`isuit` on the path is the quick one."""
+    monkeypatch.setenv("PATH", f"{console.parent}{os.pathsep}{os.environ['PATH']}")

@@ -104,7 +104,7 @@ def test_kill_9_at_random_moments(server: Server, cohorts: Callable[[int], Path]
     usual = work_done(whole.pid, until=float("inf"))
     assert whole.wait() == 0
     killed = 0
-    for trial in range(40):
+    for trial in range(24):
         store = tmp_path / f"store-{trial // 8}"  # every eighth meets a store that is not there yet
         before = contents(store) if is_store(store) else (0, 0)
         child = server.start(tmp_path, "fit", "--cohort", cohorts(trial), "--store", store)
@@ -118,16 +118,16 @@ def test_kill_9_at_random_moments(server: Server, cohorts: Callable[[int], Path]
         if code == 0:
             assert after != before
         assert not is_store(store) or set(os.listdir(store)) == {"LOCK", "store.duckdb", "key", "signing-key", "tmp"}
-    assert killed >= 10
+    assert killed >= 6
     # What was cut short can be done again.
-    for trial in range(0, 40, 8):
+    for trial in range(0, 24, 8):
         assert server.start(tmp_path, "fit", "--cohort", cohorts(trial), "--store", f"store-{trial // 8}").wait() == 0
 
 
 @pytest.mark.long
 def test_two_fits_at_once(server: Server, cohorts: Callable[[int], Path], tmp_path: Path) -> None:
     store, recorded = tmp_path / "store", 0
-    for trial in range(20):
+    for trial in range(12):
         pair = [
             server.start(tmp_path, "fit", "--cohort", cohorts(2 * trial + side), "--store", store) for side in (0, 1)
         ]
@@ -135,7 +135,7 @@ def test_two_fits_at_once(server: Server, cohorts: Callable[[int], Path], tmp_pa
         assert set(codes) <= {0, 75}, [child.err for child in pair]
         recorded += codes.count(0)
     assert contents(store) == (recorded, recorded)
-    assert recorded > 20
+    assert recorded > 12
     with open_store(store) as opened:
         assert rows(opened.connection, "SELECT count(*) FROM personal.outcomes") == [(recorded * 20 * 12,)]
 

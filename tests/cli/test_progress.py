@@ -6,22 +6,23 @@ import os
 import pty
 import re
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from isuit.ingest import read_cohort
+
+pytestmark = pytest.mark.usefixtures("quick_isuit")
 
 
 def on_a_terminal(*arguments: str) -> tuple[str, str]:
     """Stdout, and what the terminal on stderr was sent, without its control sequences."""
     ours, theirs = pty.openpty()
-    isuit = Path(sys.executable).parent / "isuit"
     environment = os.environ | {"TERM": "xterm", "COLUMNS": "120"}
-    with subprocess.Popen([isuit, *arguments], stdout=subprocess.PIPE, stderr=theirs, env=environment) as process:
+    with subprocess.Popen(["isuit", *arguments], stdout=subprocess.PIPE, stderr=theirs, env=environment) as process:
         os.close(theirs)
         seen = b""
         while True:

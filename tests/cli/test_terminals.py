@@ -8,7 +8,6 @@ import pty
 import re
 import struct
 import subprocess
-import sys
 import termios
 from pathlib import Path
 
@@ -16,7 +15,7 @@ import pytest
 
 from isuit.service import history
 
-ISUIT = Path(sys.executable).with_name("isuit")
+pytestmark = pytest.mark.usefixtures("quick_isuit")
 WIDTHS = (60, 80, 120)
 
 
@@ -27,7 +26,7 @@ def screen(columns: int, *arguments: str | Path) -> list[str]:
     environment = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
     environment |= {"TERM": "xterm"}
     with subprocess.Popen(
-        [ISUIT, *map(str, arguments)], stdin=theirs, stdout=theirs, stderr=theirs, env=environment
+        ["isuit", *map(str, arguments)], stdin=theirs, stdout=theirs, stderr=theirs, env=environment
     ) as process:
         os.close(theirs)
         seen = b""

@@ -114,12 +114,14 @@ class Printed:
         return any(agrees(expected, lines) for lines in (self.out, self.seen, self.out + self.error))
 
 
-def execute(command: Command, folder: Path) -> Printed:
+def execute(command: Command, folder: Path, programs: Path | None = None) -> Printed:
+    """Run a command; what stands in `programs` comes before the programs beside this interpreter."""
     environment = {
         name: value for name, value in os.environ.items() if not name.startswith(("ISUIT_", "COV_", "PYTEST_"))
     }
+    here = Path(sys.executable).parent
     environment |= {
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}",
+        "PATH": os.pathsep.join([*([str(programs)] if programs else []), str(here), environment["PATH"]]),
         "OPENBLAS_NUM_THREADS": "1",  # small matrices: threads would only cost
         "COLUMNS": "100",
         "NO_COLOR": "1",

@@ -30,7 +30,7 @@ def name(path: Path) -> str:
 
 
 @pytest.fixture(scope="module")
-def followed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], Path]:
+def followed(tmp_path_factory: pytest.TempPathFactory, console: Path) -> Callable[[Path], Path]:
     """Follows a page to its end and gives the directory it leaves; each page once."""
     kept: dict[Path, Path] = {}
 
@@ -46,15 +46,15 @@ def followed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], Path]
                 if isinstance(step, Saved):
                     pages.prepare(step, folder)
                 elif step.run:
-                    check(path, step, folder)
+                    check(path, step, folder, console.parent)
             kept[path] = folder
         return kept[path]
 
     return follow
 
 
-def check(path: Path, command: Command, folder: Path) -> None:
-    done = pages.execute(command, folder)
+def check(path: Path, command: Command, folder: Path, programs: Path) -> None:
+    done = pages.execute(command, folder, programs)
     place = f"{name(path)}, line {command.start}: {command.text}"
     told = "\n".join(done.seen)
     assert done.exit_code == command.exit_code, f"{place}\nexit {done.exit_code}\n{told}"

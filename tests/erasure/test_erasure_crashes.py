@@ -118,11 +118,11 @@ def test_killed_at_random_moments_and_again_while_recovering(
     )
     chance = random.Random(20)
     outcomes = []
-    for moment in range(40):
+    for moment in range(20):
         store = Path(shutil.copytree(original, tmp_path / f"{moment}"))
         first = driver.run(store, rider=MARKED, seconds=whole * chance.random())
         driver.run(store, seconds=whole * chance.random())
         outcomes.append((first["killed"], check(store, original, others, thorough=moment % 8 == 0)))
         shutil.rmtree(store)
-    assert sum(killed for killed, _ in outcomes) >= 10  # on a busy machine many end before they are hit
+    assert sum(killed for killed, _ in outcomes) >= 5  # on a busy machine many end before they are hit
     assert {gone for _, gone in outcomes} == {True, False}
