@@ -15,14 +15,18 @@ import base64
 import csv
 import decimal
 import hashlib
+import io
 import json
 import re
 import struct
 import sys
+from datetime import datetime
 from pathlib import Path
 
+UNREADABLE = (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
 
-class Wrong(Exception):
+
+class Wrong(ValueError):
     """Something that does not hold."""
 
 
@@ -40,7 +44,6 @@ ROOT = pow(2, (P - 1) // 4, P)
 
 
 def add(one, two):
-    """Sum of two points in extended coordinates."""
     a, b = (one[1] - one[0]) * (two[1] - two[0]) % P, (one[1] + one[0]) * (two[1] + two[0]) % P
     c, d = 2 * one[3] * two[3] * D % P, 2 * one[2] * two[2] % P
     e, f, g, h = b - a, d - c, d + c, b + a
@@ -60,13 +63,10 @@ def point_of(text):
     """A point from its 32 bytes, or None."""
     y = int.from_bytes(text, "little")
     sign, y = y >> 255, y & (2**255 - 1)
-    if y >= P:
-        return None
     square = (y * y - 1) * pow(D * y * y + 1, -1, P) % P
     x = pow(square, (P + 3) // 8, P)
-    if (x * x - square) % P:
-        x = x * ROOT % P
-    if (x * x - square) % P or (x == 0 and sign):
+    x = x * ROOT % P if (x * x - square) % P else x
+    if y >= P or (x * x - square) % P or (x == 0 and sign):
         return None
     x = P - x if x & 1 != sign else x
     return x, y, 1, x * y % P
@@ -77,17 +77,29 @@ BASE = point_of((4 * pow(5, -1, P) % P).to_bytes(32, "little"))
 
 def signature_holds(public, message, signature):
     """RFC 8032, section 5.1.7."""
-    if len(public) != 32 or len(signature) != 64:
-        return False
     key, first, scalar = point_of(public), point_of(signature[:32]), int.from_bytes(signature[32:], "little")
-    if key is None or first is None or scalar >= Q:
+    if key is None or first is None or scalar >= Q or (len(public), len(signature)) != (32, 64):
         return False
     factor = int.from_bytes(hashlib.sha512(signature[:32] + public + message).digest(), "little") % Q
     left, right = times(scalar, BASE), add(first, times(factor, key))
     return not ((left[0] * right[2] - right[0] * left[2]) % P or (left[1] * right[2] - right[1] * left[2]) % P)
 
 
-# Canonical JSON (RFC 8785), tagged digests (docs/audit.md), the tree (RFC 6962).
+# JSON that no two programs read differently, its canonical form (RFC 8785), digests (docs/audit.md), the tree.
+
+
+def read_json(content):
+    text = content if isinstance(content, str) else content.decode("utf-8-sig")
+    value = json.loads(
+        text, object_pairs_hook=lambda pairs: require(len(dict(pairs)) == len(pairs), "a name twice") or dict(pairs)
+    )
+    canonical(value).encode()  # no half characters, no numbers that are none
+    return value
+
+
+def lines_of(content):
+    require(content.endswith(b"\n"), "the last line has no end")
+    return content[:-1].split(b"\n")
 
 
 def canonical(value):
@@ -99,6 +111,7 @@ def canonical(value):
         return "[" + ",".join(map(canonical, value)) + "]"
     if isinstance(value, float):
         return number_text(value)
+    require(isinstance(value, str) or abs(value or 0) <= 2**53, "JSON holds an integer beyond 2^53")
     return json.dumps(value, ensure_ascii=False)
 
 
@@ -106,12 +119,11 @@ def number_text(value):
     """A number as ECMAScript writes it."""
     if value == 0:
         return "0"
+    require(value - value == 0, "a number is not finite")
     sign, digits, exponent = decimal.Decimal(repr(value)).normalize().as_tuple()
     text, point = "".join(map(str, digits)), len(digits) + exponent
-    if len(text) <= point <= 21:
-        text += "0" * (point - len(text))
-    elif 0 < point <= 21:
-        text = f"{text[:point]}.{text[point:]}"
+    if 0 < point <= 21:
+        text = f"{text[:point]:0<{point}}.{text[point:]}".rstrip(".")
     elif -6 < point <= 0:
         text = f"0.{'0' * -point}{text}"
     else:
@@ -120,21 +132,12 @@ def number_text(value):
 
 
 def tagged(tag, *parts):
-    state = hashlib.sha256(tag.encode() + b"\0")
-    for part in parts:
-        state.update(len(part).to_bytes(8, "big") + part)
-    return state.hexdigest()
+    framed = b"".join(len(part).to_bytes(8, "big") + part for part in parts)
+    return hashlib.sha256(tag.encode() + b"\0" + framed).hexdigest()
 
 
 def node_hash(left, right):
     return hashlib.sha256(b"\1" + left + right).digest()
-
-
-def tree_root(leaves):
-    if len(leaves) < 2:
-        return leaves[0] if leaves else hashlib.sha256().digest()
-    middle = 1 << (len(leaves) - 1).bit_length() - 1
-    return node_hash(tree_root(leaves[:middle]), tree_root(leaves[middle:]))
 
 
 def climb(index, last, path, start):
@@ -154,18 +157,15 @@ def climb(index, last, path, start):
 
 
 def require_consistent(old_size, old_root, size, new_root, path):
+    sentence = "the log does not extend the kept checkpoint: it was cut, rewritten or forked"
     if old_size in (0, size):
-        require(not path and (old_size == 0 or old_root == new_root), "the log does not extend the kept checkpoint")
-        return
-    require(0 < old_size < size, "the log has fewer events than the kept checkpoint")
+        return require(not path and old_root == (new_root if old_size else hashlib.sha256().digest()), sentence)
+    require(0 < old_size < size and path, sentence)
     path = ([old_root] if old_size & (old_size - 1) == 0 else []) + path
-    require(path, "the log does not extend the kept checkpoint")
     index, last = old_size - 1, size - 1
     while index & 1:
         index, last = index >> 1, last >> 1
-    require(
-        climb(index, last, path[1:], path[0]) == (old_root, new_root), "the log does not extend the kept checkpoint"
-    )
+    require(climb(index, last, path[1:], path[0]) == (old_root, new_root), sentence)
 
 
 # Signed notes, keys and checkpoints (docs/proofs.md, C2SP).
@@ -194,110 +194,98 @@ def read_note(content):
     return text + "\n", [(line[1], decoded(line[2])) for line in found]
 
 
-def require_signed(note, key):
-    """The note has a signature of the key, a log's or a witness's."""
+def signed_by(note, key, wanted_kind=1):
+    """Whether the note has a signature of the key, a log's (1) or a witness's (4); one that does not hold spoils it."""
     text, signatures = note
     name, kind, public, key_id = key
     mine = [content[4:] for who, content in signatures if who == name and content[:4] == key_id]
-    require(mine, "the note is not signed by the key")
     for content in mine:
         seconds = f"cosignature/v1\ntime {int.from_bytes(content[:8], 'big')}\n" if kind == 4 else ""
         message, signature = (seconds + text).encode(), content[8:] if kind == 4 else content
         require(signature_holds(public, message, signature), "a signature does not hold")
+    return bool(mine) and kind == wanted_kind
 
 
 def read_checkpoint(text):
     lines = text.split("\n")
     require(len(lines) >= 4 and lines[0] and re.fullmatch("0|[1-9][0-9]{0,15}", lines[1]), "this is no checkpoint")
-    root = decoded(lines[2])
-    require(len(root) == 32, "a root has not 32 bytes")
-    return lines[0], int(lines[1]), root
+    require(len(decoded(lines[2])) == 32 and int(lines[1]) <= 2**53, "this is no checkpoint")
+    return lines[0], int(lines[1]), decoded(lines[2])
 
 
-def follow(trusted, rotations, wanted):
-    """The trusted key must be the wanted one, or name it by notes of rotation."""
-    key, left = trusted, list(rotations)
-    while key != wanted:
-        for content in left:
-            note = read_note(content)
+def reachable(trusted, rotations):
+    """The trusted key and those that followed it, by notes in which each names the next."""
+    keys, notes = [trusted], [read_note(content) for content in rotations]
+    while True:
+        for note in notes:
             heading, origin, new, *rest = note[0].split("\n")
-            if any(who == key[0] and text[:4] == key[3] for who, text in note[1]):
-                require_signed(note, key)
-                require(
-                    (heading, origin, rest) == ("isuit-key-rotation/1", key[0], [""]), "a rotation has not its form"
-                )
-                key = read_key(new)
-                left.remove(content)
+            form = (heading, origin, rest) == ("isuit-key-rotation/1", keys[-1][0], [""])
+            if form and read_key(new) not in keys and read_key(new)[0] == origin and signed_by(note, keys[-1]):
+                keys.append(read_key(new))
                 break
         else:
-            raise Wrong("the checkpoint is not signed by the trusted key nor by one that followed it")
+            return keys
 
 
 def check_proof(proof, trusted=None, kept=None):
     """A proof holds; gives its event (or None) and the number of events."""
     require(proof["format"] == "isuit-proof/1", "this is no proof")
     key, note = read_key(proof["key"]), read_note(proof["checkpoint"])
-    follow(key if trusted is None else trusted, proof["rotations"], key)
-    require_signed(note, key)
+    keys = [key] if trusted is None else reachable(trusted, proof["rotations"])
+    sentence = "is not signed by the trusted key nor by one that followed it"
+    require(key in keys and signed_by(note, key), f"the checkpoint {sentence}")
     origin, size, root = read_checkpoint(note[0])
-    require(origin == key[0] and key[1] == 1, "the checkpoint is one of another log")
+    require(origin == key[0], "the checkpoint is one of another log")
     event, given = None, proof["inclusion"]
     if given is not None:
         leaf = hashlib.sha256(b"\0" + given["entry"].encode()).digest()
         require(0 <= given["index"] < size, "an event's place is none")
         found = climb(given["index"], size - 1, [bytes.fromhex(node) for node in given["path"]], leaf)[1]
         require(found == root, "the event is not in the log that was signed")
-        event = json.loads(given["entry"])
+        event = read_json(given["entry"])
         require(event["sequence"] == given["index"] + 1, "the event has not the number of its place")
     if kept is not None:
         older = read_note(kept)
         old_origin, old_size, old_root = read_checkpoint(older[0])
-        require_signed(older, key if trusted is None else trusted)
         given = proof["consistency"]
         require(old_origin == origin, "the kept checkpoint is one of another log")
+        require(any(signed_by(older, signer) for signer in keys), f"the kept checkpoint {sentence}")
         require(given is not None and given["old_size"] == old_size, "the proof is not about the kept checkpoint")
         require_consistent(old_size, old_root, size, root, [bytes.fromhex(node) for node in given["path"]])
     return event, size
 
 
-# Documents.
-
-
 def check_release(path, trusted=None):
     """A release's file as JSON Lines: rows and metadata are those of an event in the log."""
-    content = path.read_bytes()
-    lines = content.splitlines(keepends=True)
-    metadata = json.loads(lines[-1])
+    *lines, last = lines_of(path.read_bytes())
+    metadata = read_json(last)
     require(metadata.get("metadata") is True, "the metadata are missing")
-    digest = hashlib.sha256(b"".join(lines[:-1])).hexdigest()
-    require(
-        digest == metadata["digest"] and len(lines) - 1 == metadata["rows"], "the rows are not those of the metadata"
-    )
+    digest = hashlib.sha256(b"".join(line + b"\n" for line in lines)).hexdigest()
+    require(digest == metadata["digest"] and len(lines) == metadata["rows"], "the rows are not those of the metadata")
     require(metadata.get("proof") is not None, "the file has no proof that a log holds it")
     event, size = check_proof(metadata["proof"], trusted)
     about = canonical({name: metadata[name] for name in metadata if name != "proof"})
-    require(event and event["kind"] == "release-made", "the proof is about something else")
-    payload = event["payload"]
-    require(payload["release"] == metadata["release"], "the proof is about another release")
-    require(payload["digest"] == digest, "the rows are not those that the log speaks of")
     about_digest = hashlib.sha256(about.encode()).hexdigest()
-    require(payload["metadata_digest"] == about_digest, "the metadata are not those that the log speaks of")
+    require(event and event["kind"] == "release-made", "the proof is about something else")
+    for name in ("release", "digest"):
+        require(event["payload"][name] == metadata[name], f"the {name} is not what the log speaks of")
+    require(event["payload"]["metadata_digest"] == about_digest, "the metadata are not those that the log speaks of")
     return f"release {metadata['release']}: {metadata['rows']} rows, event {event['sequence']} of {size}"
 
 
 def check_receipt(path, rider, trusted=None):
     """A requester's copy: the log has the erasure, and it is about this ID."""
-    copy = json.loads(path.read_bytes())
+    copy = read_json(path.read_bytes())
     require(copy["receipt"] is not None and copy["proof"] is not None, "the file was cut short: ask for it again")
     event, size = check_proof(copy["proof"], trusted)
     require(event and event["kind"] == "rider-erased", "the proof is about something else")
     logged = event["payload"]["receipt"]
-    require(logged["receipt_id"] == copy["receipt"]["receipt_id"], "the proof is about another receipt")
-    for name in ("bindings", "cohorts", "fits", "riders", "tables", "suppressed", "log_head_before"):
-        require(logged[name] == copy["receipt"][name], f"the receipt's {name} are not those that the log speaks of")
+    for name, value in logged.items():
+        alike = map(datetime.fromisoformat if name == "erased_at" else canonical, (value, copy["receipt"][name]))
+        require(len(set(alike)) == 1, f"the receipt's {name} is not what the log speaks of")
     nonces = [bytes.fromhex(entry["nonce"]) for entry in copy["bindings"]]
-    mine = [tagged("isuit/receipt-binding/1", nonce, rider.encode()) for nonce in nonces]
-    require(set(mine) & set(logged["bindings"]), "this receipt is not about this ID")
+    mine = {tagged("isuit/receipt-binding/1", nonce, rider.encode()) for nonce in nonces}
+    require(mine & set(logged["bindings"]), "this receipt is not about this ID")
     return f"the erasure of this ID is event {event['sequence']} of {size}, receipt {logged['receipt_id']}"
 
 
@@ -316,83 +304,95 @@ def rows_digest(table, kinds, rows):
     return tagged("isuit/rows/1", table.encode(), json.dumps([list(kind) for kind in kinds]).encode(), *sorted(lines))
 
 
+def instant(text):
+    """A time in the one spelling of the log, as digests have it."""
+    time = datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%fZ").isoformat()
+    require(len(text) == 27 and text[:19] == time[:19], "a time is spelled otherwise")
+    return time
+
+
+def read_curves(content, record):
+    """The rows of atlas.csv, which has one spelling."""
+    header, *points = list(csv.reader(io.StringIO(content.decode(), newline="")))
+    numbers = ["metric", "difficulty", "difficulty_se", "suitability"]
+    require(header in (["site", *numbers], ["site", "dimension", *numbers]), "the curves have not their columns")
+    again = io.StringIO(newline="")
+    writer, rows = csv.writer(again, lineterminator="\n"), []
+    writer.writerow(header)
+    for site, *rest in points:
+        dimension, values = rest[:-4], [float(number) if number else None for number in rest[-4:]]
+        writer.writerow([site, *dimension, *("" if value is None else repr(value) for value in values)])
+        where = (dimension and dimension[0]) or record["dimension"]
+        rows.append([record["fit_id"], record["activity"], where, site or None, *values])
+        require(len(rest) == len(header) - 1, "a line of the curves has other fields")
+    require(again.getvalue().encode() == content, "the curves are not in their one spelling")
+    return rows
+
+
 def check_bundle(directory):
     """A bundle agrees with itself: files, chain, record and curves against the log, the cohort with its hash."""
-    manifest = json.loads((directory / "manifest.json").read_bytes())
-    require(set(manifest["files"]) <= FILES, "the manifest names files that no bundle has")
-    for name, digest in manifest["files"].items():
-        require(
-            hashlib.sha256((directory / name).read_bytes()).hexdigest() == digest, f"{name} is not as the manifest says"
-        )
-    previous, logged, record = "0" * 64, [], json.loads((directory / "fit.json").read_bytes())
-    for line in (directory / "log.jsonl").read_bytes().splitlines():
-        event = json.loads(line)
+    manifest = read_json((directory / "manifest.json").read_bytes())
+    there = {name: (directory / name).read_bytes() for name in FILES if (directory / name).exists()}
+    digests = {name: hashlib.sha256(content).hexdigest() for name, content in there.items()}
+    require(manifest["files"] == digests, "the files are not those of the manifest")
+    previous, logged, record = "0" * 64, [], read_json(there["fit.json"])
+    for number, line in enumerate(lines_of(there["log.jsonl"]), start=1):
+        event = read_json(line)
         entry = {name: event[name] for name in ("at", "kind", "payload", "previous", "sequence")}
         head = tagged("isuit/log-event/1", canonical(entry).encode())
-        require(event["previous"] == previous and event["head"] == head, "the log is not a chain")
+        require(event == entry | {"head": head} and event["previous"] == previous, "the log is not a chain")
+        require(event["sequence"] == number, "an event has not its number")
+        instant(event["at"])
         previous = head
         if event["kind"] == "fit-recorded" and event["payload"]["fit_id"] == record["fit_id"]:
             logged.append(event["payload"]["rows_digest"])
     require(previous == manifest["log_head"], "the log does not end with the head of the manifest")
-    at = re.fullmatch(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\.(\d{6})Z", record["recorded_at"])
-    require(at and set(record) == {name for name, _ in RECORD}, "the record has not its fields")
-    record["recorded_at"] = at[1] + ("" if at[2] == "000000" else f".{at[2]}")
-    with (directory / "atlas.csv").open(newline="") as file:
-        header, *points = list(csv.reader(file))
-    require(
-        header == ["site", "metric", "difficulty", "difficulty_se", "suitability"], "the curves have not their columns"
-    )
-    same = [record["fit_id"], record["activity"], record["dimension"]]
-    curves = [
-        [*same, site or None, *(float(number) if number else None for number in numbers)] for site, *numbers in points
-    ]
-    fit, row = record["fit_id"], [record[name] for name, _ in RECORD]
-    digests = {
-        "ledger.fits": {fit: rows_digest("ledger.fits", RECORD, [row])},
-        "atlas.difficulty": {fit: rows_digest("atlas.difficulty", CURVES, curves)},
-    }
-    require(logged == [digests], "the record or the curves are not those that the log speaks of")
-    cohort = directory / "cohort.tsv"
-    if cohort.exists():
-        digest = hashlib.sha256(cohort.read_bytes()).hexdigest()
-        require(record["cohort_hash"].partition(":")[2] == digest, "the cohort does not have its hash")
-    return f"{record['fit_id']}, log head {previous}"
+    require(set(record) == {name for name, _ in RECORD}, "the record has not its fields")
+    fit, curves = record["fit_id"], read_curves(there["atlas.csv"], record)
+    about = {"fit_id": fit, "cohort_hash": record["cohort_hash"], "with_cohort": "cohort.tsv" in there}
+    require(all(manifest[name] == value for name, value in about.items()), "the manifest is about another bundle")
+    row = [record[name] for name, _ in RECORD[:-1]] + [instant(record["recorded_at"])]
+    found = {"ledger.fits": {fit: rows_digest("ledger.fits", RECORD, [row])}}
+    found["atlas.difficulty"] = {fit: rows_digest("atlas.difficulty", CURVES, curves)}
+    require(logged == [found], "the record or the curves are not those that the log speaks of")
+    whole = record["cohort_hash"].partition(":")[2] == digests.get("cohort.tsv")
+    require(whole or not manifest["with_cohort"], "the cohort does not have its hash")
+    return f"{fit}, log head {previous}"
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("kind", choices=["bundle", "release", "receipt", "proof", "checkpoint"])
     parser.add_argument("path", type=Path)
-    for option in ("--key", "--kept", "--witness"):
-        parser.add_argument(option, type=Path)
-    parser.add_argument("--id")
+    for option in ("--key", "--kept", "--witness", "--id"):
+        parser.add_argument(option)
     given = parser.parse_args()
     try:
-        trusted = None if given.key is None else read_key(given.key.read_text())
+        texts = {
+            name: Path(path).read_text()
+            for name, path in vars(given).items()
+            if path and name in ("key", "kept", "witness")
+        }
+        trusted = read_key(texts["key"]) if "key" in texts else None
         if given.kind == "bundle":
             said = check_bundle(given.path)
         elif given.kind == "release":
             said = check_release(given.path, trusted)
         elif given.kind == "receipt":
-            require(given.id, "name the ID with --id")
-            said = check_receipt(given.path, given.id, trusted)
+            said = check_receipt(given.path, given.id or "", trusted)
         elif given.kind == "proof":
-            kept = None if given.kept is None else given.kept.read_text()
-            event, size = check_proof(json.loads(given.path.read_bytes()), trusted, kept)
+            event, size = check_proof(read_json(given.path.read_bytes()), trusted, texts.get("kept"))
             said = f"{event['kind']}, event {event['sequence']} of {size}" if event else f"{size} events"
         else:
             note = read_note(given.path.read_text())
-            require(trusted is not None, "name the log's key with --key")
-            require_signed(note, trusted)
-            if given.witness is not None:
-                require_signed(note, read_key(given.witness.read_text()))
             origin, size, root = read_checkpoint(note[0])
+            require(trusted and signed_by(note, trusted), "the note is not signed by the key (--key)")
+            witnessed = "witness" not in texts or signed_by(note, read_key(texts["witness"]), 4)
+            require(witnessed, "the note is not signed by the witness")
             require(origin == trusted[0], "the checkpoint is one of another log")
             said = f"{origin}, {size} events, root {root.hex()}"
-    except Wrong as wrong:
-        sys.exit(f"wrong: {wrong}")
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError) as error:
-        sys.exit(f"wrong: it cannot be read ({type(error).__name__})")
+    except UNREADABLE as error:
+        sys.exit(f"wrong: {error if isinstance(error, Wrong) else f'it cannot be read ({type(error).__name__})'}")
     print(said)
 
 

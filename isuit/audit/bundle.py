@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import io
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
@@ -22,7 +23,7 @@ import pyarrow as pa
 
 from isuit.audit.digests import rows_digest
 from isuit.audit.log import GENESIS, Event, instant
-from isuit.documents import finite, from_json, from_json_lines, read_bytes, read_text, require_regular
+from isuit.documents import finite, from_json, from_json_lines, read_bytes, require_regular
 from isuit.documents.records import record_of
 from isuit.documents.tables import csv_rows
 from isuit.errors import InputError
@@ -79,7 +80,8 @@ def write_bundle(
     with whole_directory(directory, DIRECTORY_MODE) as building:
         (building / "README.md").write_text(README)
         (building / "fit.json").write_text(json.dumps(_record_json(record), indent=1, ensure_ascii=False) + "\n")
-        _write_atlas(building / "atlas.csv", atlas)
+        columns = SEVERAL if len(set(atlas.column("dimension").to_pylist())) > 1 else COLUMNS
+        (building / "atlas.csv").write_bytes(_curves_csv(atlas, columns))
         with (building / "log.jsonl").open("w") as log:
             log.writelines(json.dumps(event.as_json(), ensure_ascii=False) + "\n" for event in events)
         if cohort is not None:
@@ -97,19 +99,19 @@ def _record_json(record: StoredFit) -> dict[str, Any]:
     return asdict(record) | {"recorded_at": instant(record.recorded_at)}
 
 
-def _write_atlas(path: Path, atlas: pa.Table) -> None:
-    with path.open("w", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        columns = SEVERAL if len(set(atlas.column("dimension").to_pylist())) > 1 else COLUMNS
-        writer.writerow(columns)
-        for row in atlas.select(list(columns)).to_pylist():
-            # repr gives the shortest text that reads back as the same bits.
-            writer.writerow(
-                [
-                    "" if value is None else value if name in ("site", "dimension") else repr(value)
-                    for name, value in row.items()
-                ]
-            )
+def _curves_csv(atlas: pa.Table, columns: Sequence[str]) -> bytes:
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    for row in atlas.select(list(columns)).to_pylist():
+        # repr gives the shortest text that reads back as the same bits.
+        writer.writerow(
+            [
+                "" if value is None else value if name in ("site", "dimension") else repr(value)
+                for name, value in row.items()
+            ]
+        )
+    return text.getvalue().encode()
 
 
 def read_bundle(directory: Path) -> Bundle:
@@ -121,6 +123,8 @@ def read_bundle(directory: Path) -> Bundle:
         manifest = from_json(read_bytes(directory / "manifest.json", "manifest.json"), "manifest.json")
         if manifest["files"].keys() - FILES:
             raise InputError("the bundle's manifest names files that no bundle has; ask for it again")
+        if any((directory / name).exists() for name in FILES - manifest["files"].keys()):
+            raise InputError("the bundle has files that its manifest does not name; ask for it again")
         wrong = [name for name, digest in manifest["files"].items() if _sha256(directory / name) != digest]
         if wrong:
             raise InputError(f"the bundle is damaged: {', '.join(sorted(wrong))} is not what its manifest says")
@@ -130,6 +134,9 @@ def read_bundle(directory: Path) -> Bundle:
         head = str(manifest["log_head"])
         _check(record, atlas, [_event(event) for event in lines], head)
         cohort = directory / "cohort.tsv"
+        named = {"fit_id": record.fit_id, "cohort_hash": record.cohort_hash, "with_cohort": cohort.exists()}
+        if any(manifest[name] != value for name, value in named.items()):
+            raise InputError("the bundle's manifest is about another bundle; ask for it again")
         if cohort.exists() and _sha256(cohort) != record.cohort_hash.partition(":")[2]:
             raise InputError("the bundle's cohort does not have the hash of the fit's: this is another cohort")
         return Bundle(record, atlas, cohort if cohort.exists() else None, head)
@@ -139,8 +146,8 @@ def read_bundle(directory: Path) -> Bundle:
 
 def _check(record: StoredFit, atlas: pa.Table, events: list[Event], head: str) -> None:
     previous = GENESIS
-    for event in events:
-        if event.previous != previous or event.computed_head() != event.head:
+    for place, event in enumerate(events, start=1):
+        if event.sequence != place or event.previous != previous or event.computed_head() != event.head:
             raise InputError("the bundle's log is not a chain: an event was changed or is missing")
         previous = event.head
     if previous != head:
@@ -160,13 +167,16 @@ def _check(record: StoredFit, atlas: pa.Table, events: list[Event], head: str) -
 
 
 def _event(values: dict[str, Any]) -> Event:
-    event = {name: values[name] for name in ("sequence", "kind", "previous", "head")}
     payload = json.dumps(values["payload"]) if isinstance(values["payload"], dict) else None
-    return record_of(Event, event | {"at": _time(values["at"]), "payload": payload})
+    return record_of(Event, values | {"at": _time(values["at"]), "payload": payload})
 
 
 def _time(text: str) -> datetime:
-    return datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%fZ")
+    """An instant in the one spelling of the log: `strptime` alone takes a space for a zero."""
+    time = datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%fZ")
+    if instant(time) != text:
+        raise ValueError("a time is spelled otherwise")
+    return time
 
 
 def _read_record(path: Path) -> StoredFit:
@@ -185,7 +195,8 @@ def _read_record(path: Path) -> StoredFit:
 
 
 def _read_atlas(path: Path) -> pa.Table:
-    lines = csv_rows(read_text(path, path.name), path.name)
+    content = read_bytes(path, path.name)
+    lines = csv_rows(content.decode(), path.name)
     names = tuple(lines[0]) if lines else ()
     if names not in (COLUMNS, SEVERAL) or any(len(line) != len(names) for line in lines):
         raise ValueError("a line has not the fields of the header")
@@ -195,7 +206,10 @@ def _read_atlas(path: Path) -> pa.Table:
             columns[name] = pa.array([line[place] or None for line in lines[1:]], pa.string())
             continue
         columns[name] = pa.array([finite(line[place]) if line[place] else None for line in lines[1:]], pa.float64())
-    return pa.table(columns)
+    atlas = pa.table(columns)
+    if _curves_csv(atlas, names) != content:  # another spelling of the same numbers is not what was written
+        raise ValueError("the curves are spelled otherwise")
+    return atlas
 
 
 def _sha256(path: Path) -> str:

@@ -33,7 +33,9 @@ def from_json(content: bytes | str, what: str) -> Any:
     text = content if isinstance(content, str) else content.decode("utf-8-sig")
     try:
         _require_bounds(text)
-        value = json.loads(text, parse_int=integer, parse_float=finite, parse_constant=_no_number)
+        value = json.loads(
+            text, parse_int=integer, parse_float=finite, parse_constant=_no_number, object_pairs_hook=_object
+        )
         if _SURROGATE.search(text):
             _require_unicode(value)
     except Refused as error:
@@ -83,6 +85,15 @@ def finite(text: str) -> float:
     if not math.isfinite(number):
         raise Refused("holds a number that is not finite; correct it")
     return number
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object whose names are all different: of two values under one name, one program reads the first and another
+    the last."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise Refused("has a name twice in one object, which programs read differently; correct it")
+    return found
 
 
 def _no_number(text: str) -> float:

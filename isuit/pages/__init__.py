@@ -62,8 +62,8 @@ def write_page(path: Path, text: str) -> None:
 def data_of(text: str) -> dict[str, Any]:
     """The data that a page draws; ValueError where there are none."""
     begin, end = '<script type="application/json" id="data">', "</script>"
-    _, found, rest = text.rpartition(begin)  # the last one: before it is only code
-    if not found or end not in rest:
+    _, found, rest = text.partition(begin)
+    if not found or end not in rest or begin in rest:  # of two, a browser draws the first
         raise ValueError("not a page of isuit")
     data = from_json(rest[: rest.index(end)], "the page")
     if not isinstance(data, dict):

@@ -13,7 +13,7 @@ from typing import Any
 import h3
 import numpy as np
 
-from isuit import look
+from isuit import __version__, look
 from isuit.documents import read_text
 from isuit.pages import data_of, page
 from isuit.pages.packing import packed, packed_rows, rows_of
@@ -27,20 +27,36 @@ LARGEST = 2**15 - 1  # what a packed offset can be, in units
 def release_page(rows: list[dict[str, Any]], metadata: str, before: Sequence[Published] = ()) -> bytes:
     """The page of a release; `before` are the releases of its series that were made earlier, oldest first."""
     about = json.loads(metadata)
-    data = {
-        "rows": packed_rows(rows),
-        "metadata": about,
-        "shapes": _shapes(rows),
-        "topics": _topics(rows),
-        "series": timeline([*before, Published(rows, about)]),
-    }
-    return page(f"Atlas, release {about['release']}", "atlas", data).encode()
+    return _drawn(
+        {
+            "rows": packed_rows(rows),
+            "metadata": about,
+            "shapes": _shapes(rows),
+            "topics": _topics(rows),
+            "series": timeline([*before, Published(rows, about)]),
+        }
+    )
+
+
+class ChangedPage(ValueError):
+    """The data are a release's, and the page around them is not as this version draws it: it may show others."""
+
+
+def _drawn(data: dict[str, Any]) -> bytes:
+    return page(f"Atlas, release {data['metadata']['release']}", "atlas", data).encode()
 
 
 def read_page(path: Path) -> tuple[list[Any], Any]:
-    """The rows and metadata that a page carries; ValueError where what is drawn does not follow from them."""
-    data = data_of(read_text(path, "the release"))
+    """The rows and metadata that a page carries; ValueError where what is drawn does not follow from them.
+
+    A page of this very version must be the one that its data give, script and all. Of another version's, whose script
+    is not known here, the data alone are checked. The releases before, which the time line draws, are in no digest.
+    """
+    text = read_text(path, "the release")
+    data = data_of(text)
     rows = rows_of(data["rows"])
+    if data["metadata"].get("tool_version") == __version__ and _drawn(data) != text.encode():
+        raise ChangedPage
     if data["shapes"] != _shapes(rows):
         raise ValueError("an outline is not its cell's")
     if data["topics"] != _topics(rows):

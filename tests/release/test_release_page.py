@@ -9,6 +9,7 @@ from pathlib import Path
 import h3
 import pytest
 
+from isuit import __version__
 from isuit.pages import data_of
 from isuit.pages.packing import rows_of, unpacked
 from isuit.published import ReleaseMetadata, ReleaseRow
@@ -90,4 +91,26 @@ def test_a_page_cut_short_is_noticed(tmp_path: Path) -> None:
     path = tmp_path / "atlas.html"
     text = files(path, "html", *released())[path].decode()
     path.write_text(text[: text.rindex('"topics"')])
+    assert not check_file(path).ok
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("</head>", '<script type="application/json" id="data">{}</script></head>'),
+        ("</head>", "<script type=application/json id=data>{}</script></head>"),
+        ("</body>", "<p>difficulty 9</p></body>"),
+        ('"use strict"', '"use strict";'),
+    ],
+)
+def test_a_page_that_would_draw_something_else_is_noticed(tmp_path: Path, old: str, new: str) -> None:
+    """The rows are those of the release, and a browser would show others."""
+    path = tmp_path / "atlas.html"
+    lines, about = released()
+    about = json.dumps(json.loads(about) | {"tool_version": __version__})
+    text = files(path, "html", lines, about)[path].decode()
+    path.write_text(text)
+    assert check_file(path).ok
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
     assert not check_file(path).ok
