@@ -45,7 +45,7 @@ from .support import reference, support_of
 from .surfaces import latent_surface, single_surface
 from .validity import validate
 
-ESTIMATOR_VERSION = "3"  # changes whenever the same cohort and configuration can give other numbers
+ESTIMATOR_VERSION = "4"  # changes whenever the same cohort and configuration can give other numbers
 
 GRID_POINTS = 101  # metrics at which a curve is evaluated
 USABLE_OUTCOMES, USABLE_BINS = 5, 3
@@ -300,6 +300,7 @@ def _latent_estimate(found: _Found, latent: LatentFit, scored: ScoresOfAll) -> E
             predicted.calibration,
             scored,
             found.skilled,
+            found.gate.between,
         ),
     )
 

@@ -45,6 +45,7 @@ class Gate:
 
     report: GateReport
     core: NDArray[np.bool_]
+    between: tuple[bool, ...] = ()  # of several metrics, which are told by comparing riders (`only_between`)
 
 
 def incidence(rider: CodeArray, metric: FloatArray, riders: int, bins: int) -> Incidence:
@@ -93,14 +94,21 @@ def check(graph: Incidence, config: FitConfig) -> Gate:
 
 
 def check_each(graphs: list[Incidence], names: tuple[str, ...], config: FitConfig) -> Gate:
-    """The gate of every metric of several: all must pass, and the core is who is in the core of each.
+    """The gate of several metrics: all must pass, and the core is who is in the core of each.
 
-    A metric with few levels has few bins: of these a rider needs all but one, at most.
+    Skill is told apart from difficulty by riders who move along some metric. So one metric at least must pass as a
+    single one would; of another, such as the body weight of a lifter, the core's reading asks only that enough riders
+    met each of its bins, because its effect can be told by comparing riders (`only_between` says what it then means).
+    The strict reading asks all of every metric. A metric with few levels has few bins: of these a rider needs all but
+    one, at most.
     """
-    gates = []
-    for graph in graphs:
-        bins = graph.seen.shape[1]
-        gates.append(check(graph, replace(config, min_bins_per_rider=min(config.min_bins_per_rider, max(1, bins - 1)))))
+    gates = [check(graph, _asked(graph, config)) for graph in graphs]
+    between = only_between(graphs, config)
+    if config.gate == "core" and not all(between):
+        gates = [
+            _check_between(graph, config) if apart else gate
+            for graph, gate, apart in zip(graphs, gates, between, strict=True)
+        ]
     reports = [gate.report for gate in gates]
     core = np.logical_and.reduce([gate.core for gate in gates])
     report = GateReport(
@@ -114,7 +122,31 @@ def check_each(graphs: list[Incidence], names: tuple[str, ...], config: FitConfi
         riders=reports[0].riders,
         bins=max(one.bins for one in reports),
     )
-    return Gate(report, core)
+    return Gate(report, core, between)
+
+
+def only_between(graphs: list[Incidence], config: FitConfig) -> tuple[bool, ...]:
+    """Of each metric whether its effect is told by comparing riders: too few move along it for a gate of its own.
+
+    Such an effect cannot be told from a difference in skill between those who meet one end of the metric and those who
+    meet the other. With independent exposure the model says that there is no such difference, and the effect has both.
+    """
+    return tuple(not check(graph, replace(_asked(graph, config), gate="core")).report.ok for graph in graphs)
+
+
+def _check_between(graph: Incidence, config: FitConfig) -> Gate:
+    """Of a metric that riders are compared along: enough riders in bins that hold most outcomes. No connection is
+    asked for, since riders who meet one bin each connect none; their other metrics do."""
+    riders, bins = _core(graph.seen, 1, config.min_riders_per_bin)
+    share = float(graph.outcomes[riders][:, bins].sum() / max(1, graph.outcomes.sum()))
+    shortfalls = () if share >= CORE_SHARE else tuple(_thin_bins(graph, config, np.ones(riders.size, dtype=bool)))
+    return Gate(
+        GateReport(not shortfalls, config.gate, shortfalls, share, int(riders.sum()), riders.size, bins.size), riders
+    )
+
+
+def _asked(graph: Incidence, config: FitConfig) -> FitConfig:
+    return replace(config, min_bins_per_rider=min(config.min_bins_per_rider, max(1, graph.seen.shape[1] - 1)))
 
 
 def _core(seen: NDArray[np.bool_], least_bins: int, least_riders: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:

@@ -244,7 +244,12 @@ class TermReport:
         metadata=described("Share of the variance of the term's functions that the other terms can take over.")
     )
     sentence: str | None = field(
-        metadata=described("Where metrics move together so much that they are hard to tell apart.")
+        metadata=described(
+            "Where metrics move together so much that they are hard to tell apart, or one hardly changes for a rider."
+        )
+    )
+    within_riders: float | None = field(
+        default=None, metadata=described("Of a main effect: the share of its metric's variance that is within riders.")
     )
 
 

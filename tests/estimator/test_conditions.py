@@ -17,6 +17,7 @@ from isuit.estimator.model import counts as counting
 from isuit.estimator.model.counts import count_conditions
 from isuit.estimator.model.curves import CurveSpace
 from isuit.estimator.model.surface import Surface, surface_for
+from isuit.estimator.model.terms import weighted_chi_square_tail
 from isuit.record.parameters import LatentSurfaceParameters
 
 
@@ -183,6 +184,49 @@ def test_cells_of_a_large_cohort_change_next_to_nothing(monkeypatch: pytest.Monk
     at = data.condition[::50]
     one, other = exact.difficulty(at), merged.difficulty(at)
     assert np.max(np.abs(one.value - other.value) / one.se) < 0.1
+
+
+def test_levels_are_never_merged_in_a_large_cohort(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = cohort(1, riders=40)
+    attempt = np.arange(len(data)) % 3 + 1.0
+    monkeypatch.setattr(counting, "EXACT_ROWS", 10)
+    surface = surface_for(("attempt", "wave", "wind"), (attempt, *data.conditions))
+    counts = count_conditions(data.rider, (attempt, *data.conditions), data.outcome, surface.splines, 40)
+    assert np.unique(counts.item_metric[:, 0]).tolist() == [1.0, 2.0, 3.0]
+    assert counts.items < len(data)
+
+
+@pytest.mark.long
+def test_a_metric_that_hardly_changes_for_a_rider_passes_and_is_told() -> None:
+    data = cohort(1, riders=80)
+    weight = 50.0 + data.rider % 40  # of a rider, always the same
+    data = replace(data, metric=weight, metrics=("weight", "wind"))
+    for exposure in ("independent", "correlated"):
+        estimate = fit(data, FitConfig(exposure=exposure))  # type: ignore[arg-type]
+        assert estimate.kind == "latent"
+        assert estimate.diagnostics.terms is not None
+        of_weight, of_wind, _ = estimate.diagnostics.terms
+        assert of_weight.within_riders == pytest.approx(0.0, abs=1e-9)
+        assert "compares riders with one another" in (of_weight.sentence or "")
+        assert of_wind.sentence is None
+        assert of_wind.within_riders is not None
+        assert of_wind.within_riders > 0.9
+    strict = fit(data, FitConfig(gate="strict"))
+    assert strict.kind == "single-curve"
+    assert any(told.startswith("weight: ") for told in strict.identification.shortfalls)
+    # Where riders move along no metric, nothing tells their skill from difficulty.
+    nobody = fit(replace(data, further=(20.0 + data.rider // 2 % 7 + weight / 100,)))
+    assert nobody.kind == "single-curve"
+
+
+def test_the_tail_of_weighted_chi_squares() -> None:
+    assert weighted_chi_square_tail(3.841458820694124, np.ones(1)) == pytest.approx(0.05, abs=1e-9)
+    assert weighted_chi_square_tail(2 * 7.814727903251179, np.full(3, 2.0)) == pytest.approx(0.05, abs=1e-9)
+    weights = np.array([5.0, 2.0, 1.0, 0.3, 0.1])
+    drawn = np.random.default_rng(0).standard_normal((200_000, 5)) ** 2 @ weights
+    for share in (0.1, 0.05, 0.01):
+        assert weighted_chi_square_tail(float(np.quantile(drawn, 1 - share)), weights) == pytest.approx(share, rel=0.08)
+    assert weighted_chi_square_tail(1.0, np.zeros(2)) == 1.0
 
 
 def test_few_levels_are_a_factor() -> None:

@@ -23,8 +23,10 @@ from ..likelihood.single_curve import SingleCurve
 from ..likelihood.skill import Skilled
 from ..model.counts import Counts
 from ..model.curves import CurveSpace
+from ..model.population import LEAST_WITHIN, within_riders
+from ..model.smoothing import precisions
 from ..model.surface import Surface
-from ..model.terms import term_effects
+from ..model.terms import TermEffect, term_effects
 from . import assumptions
 from .distribution import distribution
 from .exposure import ESTIMAND, along, compared, exposure
@@ -63,6 +65,7 @@ def of_latent(
     calibration: tuple[CalibrationGroup, ...],
     scores: ScoresOfAll,
     skilled: Skilled | None = None,
+    between: tuple[bool, ...] = (),
 ) -> Diagnostics:
     """What a latent fit says about itself."""
     comparison = compared(counts, space, single, latent)
@@ -84,7 +87,7 @@ def of_latent(
         item_fit=_item_fit(counts, latent),
         assumptions=assumptions.tests(latent, None if skilled is None or skilled.normal is latent else skilled.normal),
         skill_distribution=distribution(latent, skilled.reason) if skilled is not None and skilled.asked else None,
-        terms=_terms(counts, latent),
+        terms=terms_of(latent, between, assumed) or None,
     )
 
 
@@ -111,11 +114,16 @@ def _item_fit(counts: Counts, latent: LatentFit) -> tuple[ItemBand, ...]:
     return tuple(bands)
 
 
-def _terms(counts: Counts, latent: LatentFit) -> tuple[TermReport, ...] | None:
-    """What each term of a surface does; None where there is one metric."""
-    surface, p = latent.space.spline, latent.parameters
+def terms_of(
+    latent: LatentFit, between: tuple[bool, ...] = (), assumed: Exposure = "independent"
+) -> tuple[TermReport, ...]:
+    """What each term of a surface does; nothing where there is one metric.
+
+    `between` tells of each metric whether the gate let it pass because riders can be compared.
+    """
+    surface, p, counts = latent.space.spline, latent.parameters, latent.problem.likelihood.counts
     if not isinstance(surface, Surface):
-        return None
+        return ()
     own = slice(1, 1 + surface.in_raw.shape[1])
     effects = term_effects(
         surface,
@@ -124,7 +132,10 @@ def _terms(counts: Counts, latent: LatentFit) -> tuple[TermReport, ...] | None:
         p.shared[: surface.in_raw.shape[1]],
         latent.solution.covariance.border[own, own],
         latent.degrees_of_freedom[own],
+        precisions(latent.solution.rho, latent.problem.groups)[own],
     )
+    means = (counts.trials @ counts.item_metric) / np.maximum(counts.rider_trials, 1.0)[:, None]
+    within = within_riders(counts, counts.item_metric, means)
     reports = []
     for effect in effects:
         names = tuple(surface.metrics[k] for k in effect.metrics)
@@ -136,16 +147,33 @@ def _terms(counts: Counts, latent: LatentFit) -> tuple[TermReport, ...] | None:
                 p_value=effect.p_value,
                 is_zero=effect.is_zero,
                 explained_by_others=effect.explained,
-                sentence=_together(names, effect.explained) if len(names) == 1 else None,
+                sentence=_sentence(names, effect, between, float(within[effect.metrics[0]]), assumed),
+                within_riders=float(within[effect.metrics[0]]) if len(names) == 1 else None,
             )
         )
     return tuple(reports)
 
 
-def _together(names: tuple[str, ...], explained: float) -> str | None:
-    if explained < TOGETHER:
+def _sentence(
+    names: tuple[str, ...], effect: TermEffect, between: tuple[bool, ...], within: float, assumed: Exposure
+) -> str | None:
+    if len(names) > 1:
         return None
-    return (
-        f"{names[0]} moves with the other metrics, which explain {explained:.0%} of what it could do: its effect is "
-        "hard to tell from theirs, and its band is as wide as that makes it."
-    )
+    said = []
+    if effect.explained >= TOGETHER:
+        said.append(
+            f"{names[0]} moves with the other metrics, which explain {effect.explained:.0%} of what it could do: its "
+            "effect is hard to tell from theirs, and its band is as wide as that makes it."
+        )
+    if between and between[effect.metrics[0]]:
+        said.append(
+            f"{names[0]} hardly changes for a rider ({within:.0%} of its variance): {_told_by(within, assumed)}."
+        )
+    return " ".join(said) or None
+
+
+def _told_by(within: float, assumed: Exposure) -> str:
+    if assumed == "correlated" and within >= LEAST_WITHIN:
+        return "its effect is told by the few who change"
+    difference = "its effect compares riders with one another and holds what they differ in skill"
+    return difference if within < LEAST_WITHIN else f"{difference}; --exposure correlated asks only those who change"

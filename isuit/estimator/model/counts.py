@@ -27,7 +27,8 @@ _MOST_CODES = (
 )
 CELLS_PER_INTERVAL = 24
 _STEPS = 2**20
-_PARTS = {2: 8, 3: 2}  # of a spline's interval, by the number of metrics: cells
+_PARTS = {1: CELLS_PER_INTERVAL, 2: 8, 3: 2}  # of a spline's interval, by the number of continuous metrics: cells
+_FEW_VALUES = 48  # distinct values of a metric up to which each is a cell: attempts and board types stay apart
 _BUCKETS = 2**14  # equal parts of the range that find a metric's cell, five times as fast as bisection
 
 
@@ -125,9 +126,12 @@ def count_conditions(
     rows = slice(None) if chosen is None else np.flatnonzero(chosen)
     rider, outcome = rider[rows], outcome[rows]
     columns_ = [metric[rows] for metric in conditions]
-    cells: list[_DistinctValues] = [_WideCells(spline, _PARTS.get(len(splines), 1)) for spline in splines]
-    if rider.size <= EXACT_ROWS:
-        cells = [_DistinctValues(metric) for metric in columns_]
+    exact = [rider.size <= EXACT_ROWS or _has_few_values(metric) for metric in columns_]
+    parts = _PARTS.get(exact.count(False), 1)
+    cells = [
+        _DistinctValues(metric) if few else _WideCells(spline, parts)
+        for metric, spline, few in zip(columns_, splines, exact, strict=True)
+    ]
     code = np.zeros(rider.size, np.int64) if site is None else site[rows].astype(np.int64) + 1
     for cell, metric in zip(cells, columns_, strict=True):
         code = code * cell.width + cell.place(metric)
@@ -144,6 +148,13 @@ def count_conditions(
         entries.add(rider[own], item[own], outcome[own], None)
     matrices = entries.matrices(np.ones(item_metric.shape[0], dtype=bool))
     return Counts(*matrices, item_metric, present - 1)
+
+
+def _has_few_values(metric: FloatArray) -> bool:
+    """Whether the metric is one of few levels; most others are told by their first values alone."""
+    if np.unique(metric[: 4 * _FEW_VALUES]).size > _FEW_VALUES:
+        return False
+    return bool(np.unique(metric).size <= _FEW_VALUES)
 
 
 class _DistinctValues:

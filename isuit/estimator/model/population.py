@@ -28,6 +28,7 @@ from .density import NORMAL, Density
 from .smoothing import FIXED, FREE, WEAK
 
 _MIXTURE_POINTS = 32
+LEAST_WITHIN = 0.01  # share of a function's variance within riders below which nobody changes along it
 
 
 class Visits(NamedTuple):
@@ -127,6 +128,10 @@ def population_of(counts: Counts, space: CurveSpace, correlated: bool, first_gro
         # The rider's mean basis vector, not the mean metric: difficulty can be U-shaped.
         basis, free = space.spline.exposure_design(counts.item_metric)
         regressors = np.asarray(counts.trials @ basis) / np.maximum(counts.rider_trials, 1.0)[:, None]
+        if counts.item_metric.ndim > 1:
+            # What no rider changes along cannot be told from difficulty: it stays with difficulty, and is told so.
+            moved = within_riders(counts, basis, regressors) >= LEAST_WITHIN
+            basis, regressors, free = basis[:, moved], regressors[:, moved], int(moved[:free].sum())
         regressors = regressors - regressors.mean(axis=0)
         groups = np.array([FREE] * free + [first_group] * (basis.shape[1] - free))
         first_group += 1
@@ -149,6 +154,15 @@ def population_of(counts: Counts, space: CurveSpace, correlated: bool, first_gro
         clientele[sites] = FIXED
     found, first, second = _visits(counts, places, regressors)
     return Population(found, places, first, second, groups, clientele)
+
+
+def within_riders(counts: Counts, values: FloatArray, means: FloatArray) -> FloatArray:
+    """Of functions of the items, a column each, with their means by rider: the share of variance within riders."""
+    total = counts.item_trials.sum()
+    centre = counts.item_trials @ values / total
+    variance = counts.item_trials @ (values - centre) ** 2 / total
+    between = counts.rider_trials @ (means - centre) ** 2 / total
+    return np.asarray(1.0 - np.divide(between, variance, out=np.ones_like(between), where=variance > 0))
 
 
 def _one_visit_each(counts: Counts, regressors: FloatArray) -> Visits:
