@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import product
+from itertools import repeat
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +27,8 @@ from isuit.record.diagnostics import CalibrationGroup, Scores, ScoresOfAll
 from .diagnostics import forecasts, heldout, newcomers, record
 from .gate import Gate, Incidence, check, check_each, incidence
 from .likelihood import threads
-from .likelihood.latent import LatentFit, fit_latent
+from .likelihood.bands import bands_of_places, suitability_of
+from .likelihood.latent import Band, LatentFit, fit_latent
 from .likelihood.prepared import Prepared
 from .likelihood.single_curve import SingleCurve
 from .likelihood.skill import Skilled, skill_of
@@ -65,11 +67,12 @@ def fit(data: Observations, config: FitConfig | None = None, progress: Progress 
         return _single_estimate(found)
     skilled = skill_of(tried.latent, tried.promotion, config, progress)
     found, latent = replace(found, skilled=skilled), skilled.latent
-    predicted = _held_out(data, config, latent, progress)
+    full = _Full(latent, prepared.single)
+    predicted = _held_out(data, config, full, progress)
     found = replace(found, predicted=predicted, promotion=also_predicts(tried.promotion, predicted.held_out))
     if not found.promotion:
         return _single_estimate(found)
-    refit = partial(_refit, data, config, latent.space.spline, latent, progress, present_only=True)
+    refit = partial(_refit, data, config, latent.space.spline, full, progress, present_only=True)
     scored = newcomers.newcomers(data, refit, predicted.scores)
     return _latent_estimate(found, latent, scored)
 
@@ -84,6 +87,14 @@ def _gate(data: Observations, config: FitConfig) -> tuple[Incidence, Gate]:
 
 def _functions(data: Observations) -> Spline | Surface:
     return surface_for(data.metrics, data.conditions) if data.further else spline_for(data.metric)
+
+
+@dataclass(frozen=True)
+class _Full:
+    """The fit of the whole cohort, from which fits of its parts start."""
+
+    latent: LatentFit
+    single: SingleCurve
 
 
 @dataclass(frozen=True)
@@ -132,8 +143,9 @@ def _prepare(
     return Prepared(counts, space)
 
 
-def _held_out(data: Observations, config: FitConfig, full: LatentFit, progress: Progress | None) -> _Predicted:
-    """Fit what is not kept back, and score what is. The space of curves is the same; smoothing is chosen anew."""
+def _held_out(data: Observations, config: FitConfig, full: _Full, progress: Progress | None) -> _Predicted:
+    """Fit what is not kept back, and score what is. The space of curves is the same, and so, with many sites, is the
+    smoothing."""
     kept_back = heldout.kept_back_rows(data, config.split)
     test = data.rows(kept_back)
     successes = int(data.outcome.sum(dtype=np.int64)) - int(test.outcome.sum(dtype=np.int64))
@@ -160,10 +172,10 @@ def _predict(
     data: Observations,
     config: FitConfig,
     kept_back: NDArray[np.bool_],
-    full: LatentFit | None,
+    full: _Full | None,
     progress: Progress | None,
 ) -> tuple[FloatArray, FloatArray]:
-    spline = _functions(data) if full is None else full.space.spline
+    spline = _functions(data) if full is None else full.latent.space.spline
     fitted = _refit(data, config, spline, full, progress, ~kept_back, "held out")
     test = data.rows(kept_back)
     site = newcomers.places(test, fitted.space)
@@ -174,27 +186,28 @@ def _refit(
     data: Observations,
     config: FitConfig,
     spline: Spline | Surface,
-    full: LatentFit | None,
+    full: _Full | None,
     progress: Progress | None,
     chosen: NDArray[np.bool_],
     stage: str,
     present_only: bool = False,
 ) -> newcomers.Refit:
     """A fit of some of the outcomes, from the full solution where there is one; it reports under its own stage."""
-    prepared = _prepare(data, config, spline, None if full is None else full.space, chosen)
+    prepared = _prepare(data, config, spline, None if full is None else full.latent.space, chosen)
     if present_only:
         # Riders without an outcome here would count in the population's mixture.
         present = np.flatnonzero(prepared.counts.rider_trials)
         prepared = Prepared(prepared.counts.of_riders(present), prepared.space)
+    single = prepared.single if full is None else prepared.single_near(full.single)
     latent = fit_latent(
         prepared.counts,
         prepared.space,
-        prepared.single,
+        single,
         config.exposure == "correlated",
-        full,
+        None if full is None else full.latent,
         None if progress is None else (lambda _, share: progress(stage, share)),
     )
-    return newcomers.Refit(prepared.space, prepared.single, latent)
+    return newcomers.Refit(prepared.space, single, latent)
 
 
 @dataclass(frozen=True)
@@ -269,13 +282,12 @@ def _latent_estimate(found: _Found, latent: LatentFit, scored: ScoresOfAll) -> E
     comparable = _comparable_sites(prepared.counts, prepared.space.sites)
     incomparable = [data.sites[s] for s in np.flatnonzero(~comparable)]
     apart, curves = set(incomparable), []
-    for (code, name), along in product(_places(data, prepared.space), grids):
-        suitability = latent.marginal(along.condition, code)
-        if name in apart:
-            curves.append(DifficultyCurve(name, along.metric, None, None, suitability, along.dimension))
-        else:
-            band = latent.difficulty(along.condition, code)
-            curves.append(DifficultyCurve(name, along.metric, band.value, band.se, suitability, along.dimension))
+    names = [name for _, name in _places(data, prepared.space)]
+    for at_name in zip(names, *(_bands(latent, along, len(names)) for along in grids), strict=True):
+        name = at_name[0]
+        for along, (band, suitability) in zip(grids, at_name[1:], strict=True):
+            difficulty, se = (None, None) if name in apart else (band.value, band.se)
+            curves.append(DifficultyCurve(name, along.metric, difficulty, se, suitability, along.dimension))
     return Estimate(
         kind="latent",
         estimator_version=ESTIMATOR_VERSION,
@@ -303,6 +315,19 @@ def _latent_estimate(found: _Found, latent: LatentFit, scored: ScoresOfAll) -> E
             found.gate.between,
         ),
     )
+
+
+def _bands(latent: LatentFit, along: _Along, curves: int) -> Iterator[tuple[Band, FloatArray]]:
+    """Of the shared curve, then of each site: difficulty, and suitability with skill integrated out.
+
+    Without a curve for each site, each has the shared one.
+    """
+    shared = latent.difficulty(along.condition)
+    of_sites = bands_of_places(latent, along.condition) if latent.space.sites else repeat(shared, curves - 1)
+    bands = [shared, *of_sites]
+    units, a = latent.units, latent.solution.discrimination
+    f = a * (units.mean + units.sd * np.array([band.value for band in bands]))
+    return zip(bands, suitability_of(latent, f), strict=True)
 
 
 def _single_parameters(found: _Found, single: SingleCurve) -> Parameters:

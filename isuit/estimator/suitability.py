@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import NamedTuple, TypedDict
 
 import numpy as np
@@ -12,6 +13,7 @@ from isuit.domain import NO_SITE, Z95, FloatArray, IntArray
 from isuit.errors import InputError
 from isuit.record.parameters import Band, CurveParameters, LatentParameters, Population, SingleCurveParameters
 
+from .likelihood.bands import bands_of_places
 from .likelihood.latent import LatentFit
 from .likelihood.single_curve import SingleCurve
 from .model.anchor import Anchor, JoinedAnchor
@@ -47,9 +49,9 @@ def latent_parameters(
     """What scoring needs of a latent fit; a site that cannot be compared with the others has no band."""
     metric, apart = band_metric(_spline(space)), set(incomparable)
     bands = {}
-    for code, name in _curves(space, sites):
+    of_sites = bands_of_places(latent, metric) if space.sites else ()
+    for (_, name), band in zip(_curves(space, sites), chain([latent.difficulty(metric)], of_sites), strict=True):
         if name not in apart:
-            band = latent.difficulty(metric, code)
             bands[name] = Band(se=tuple(band.se.tolist()), with_discrimination=tuple(band.with_discrimination.tolist()))
     return LatentParameters(
         **_space(space, sites),

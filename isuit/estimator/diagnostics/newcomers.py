@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.interpolate import CubicSpline
 from scipy.linalg import LinAlgError
 
 from isuit import columns
@@ -19,11 +18,10 @@ from isuit.domain import NO_SITE, FloatArray, IntArray, Observations
 from isuit.errors import EstimationError
 from isuit.record.diagnostics import Scores, ScoresOfAll
 
+from ..likelihood.bands import suitability_of
 from ..likelihood.latent import LatentFit
 from ..likelihood.single_curve import SingleCurve
-from ..model.basis import Spline
 from ..model.curves import CurveSpace
-from ..model.surface import Surface
 from . import forecasts, heldout
 
 LEAST_SITES = 5
@@ -34,7 +32,6 @@ RIDER_RULE = (
 SITE_RULE = (
     "A new site is predicted by the curve that all sites share, at the posterior of a rider known from elsewhere."
 )
-_STEPS = 10  # points in each of the spline's intervals at which a marginal curve is tabulated
 
 
 @dataclass(frozen=True)
@@ -129,29 +126,11 @@ def places(test: Observations, space: CurveSpace) -> IntArray:
 
 
 def marginals(latent: LatentFit, metric: FloatArray, site: IntArray) -> FloatArray:
-    """The skill-integrated curve at each row's metric and site; many metrics of a site are read off a table."""
-    predicted = np.empty(len(metric))
-    order = np.argsort(site, kind="stable")
-    codes, starts = np.unique(site[order], return_index=True)
-    spline = latent.space.spline
-    points = np.zeros(0) if isinstance(spline, Surface) else _table_points(spline)
-    for code, here in zip(codes.tolist(), np.split(order, starts[1:]), strict=True):
-        if isinstance(spline, Surface):  # hardly two rows have the same condition
-            for part in columns.slices(here.size, columns.DESIGN_ROWS):
-                predicted[here[part]] = latent.marginal(metric[here[part]], code)
-            continue
-        values, where = np.unique(metric[here], return_inverse=True)
-        if values.size <= points.size:
-            predicted[here] = latent.marginal(values, code)[where]
-        else:
-            curve = CubicSpline(points, latent.marginal(points, code))
-            predicted[here] = np.clip(curve(np.clip(values, points[0], points[-1])), 0.0, 1.0)[where]
-    return predicted
+    """The skill-integrated curve at each row's metric and site."""
+    p = latent.parameters
 
+    def log_odds(part: slice) -> FloatArray:
+        return latent.space.design(metric[part], site[part], p.a).apply(p.shared, p.own)
 
-def _table_points(spline: Spline) -> FloatArray:
-    """Points along the range, as many in each of the spline's intervals: these are short where data are."""
-    breaks = np.concatenate([[0.0], spline.inner_knots, [1.0]])
-    steps = np.arange(_STEPS) / _STEPS
-    unit = np.append((breaks[:-1, None] + np.diff(breaks)[:, None] * steps).ravel(), 1.0)
-    return np.asarray(spline.lower + (spline.upper - spline.lower) * unit)
+    parts = map(log_odds, columns.slices(len(metric), columns.DESIGN_ROWS))
+    return suitability_of(latent, np.concatenate([np.zeros(0), *parts]))

@@ -18,7 +18,7 @@ from ..model.population import Units, population_of
 from ..model.smoothing import FIXED, precisions
 from .quadrature import MarginalLikelihood, Parameters, fixed_parameters
 from .single_curve import SingleCurve
-from .solver import Problem, Progress, Solution, State, aligned, penalised, solve
+from .solver import PREDICTING, Problem, Progress, Solution, State, of_part, penalised, solve
 
 _FLATTENING = 0.35
 _FIRST_PRECISION = 3.0  # logarithm, of the density's coefficients
@@ -70,7 +70,7 @@ class LatentFit:
 
     @property
     def discrimination_se(self) -> float:
-        return float(np.sqrt(self._products[2, 2]))
+        return float(np.sqrt(self.products[2, 2]))
 
     @cached_property
     def directions(self) -> FloatArray:
@@ -87,42 +87,42 @@ class LatentFit:
         return result
 
     @cached_property
-    def _solved(self) -> FloatArray:
+    def solved_directions(self) -> FloatArray:
         return self.solution.covariance.solve(self.directions)
 
     @cached_property
-    def _products(self) -> FloatArray:
-        return self.directions.T @ self._solved
+    def products(self) -> FloatArray:
+        return self.directions.T @ self.solved_directions
 
     def _spread(self, slope: Slope, place: int) -> tuple[FloatArray, FloatArray]:
         """Standard errors of what has this slope, and covariances with the discrimination."""
         factor = self.solution.covariance
-        above, below = self.problem.shape.split(self._solved)
+        above, below = self.problem.shape.split(self.solved_directions)
         crossed = slope.border @ above
         variance = np.einsum("xb,bc,xc->x", slope.border, factor.border, slope.border)
         if place >= 0:
             crossed = crossed + slope.own @ below[place]
             variance = variance + np.einsum("xw,wv,xv->x", slope.own, factor.blocks[place], slope.own)
-            variance = variance + 2 * np.einsum("xw,wb,xb->x", slope.own, self._cross[place], slope.border)
+            variance = variance + 2 * np.einsum("xw,wb,xb->x", slope.own, self.cross[place], slope.border)
         variance = variance + 2 * np.einsum("xk,xk->x", slope.along, crossed)
-        variance = variance + np.einsum("xk,kj,xj->x", slope.along, self._products, slope.along)
-        with_discrimination = crossed[:, 2] + slope.along @ self._products[:, 2]
+        variance = variance + np.einsum("xk,kj,xj->x", slope.along, self.products, slope.along)
+        with_discrimination = crossed[:, 2] + slope.along @ self.products[:, 2]
         return np.sqrt(np.maximum(variance, 0.0)), with_discrimination
 
     def joint_covariances(self) -> tuple[FloatArray, list[tuple[FloatArray, FloatArray]]]:
         """Of (a, shared coefficients, mean and sd of skill, discrimination); and of each place's own coefficients, with
         themselves and with the former."""
         factor, size = self.solution.covariance, 1 + self.problem.curve.plain.shared_size
-        above, below = self.problem.shape.split(self._solved)
-        border = np.block([[factor.border[:size, :size], above[:size]], [above[:size].T, self._products]])
+        above, below = self.problem.shape.split(self.solved_directions)
+        border = np.block([[factor.border[:size, :size], above[:size]], [above[:size].T, self.products]])
         by_place = [
-            (factor.blocks[place][:-1, :-1], np.hstack([self._cross[place][:-1, :size], below[place][:-1]]))
+            (factor.blocks[place][:-1, :-1], np.hstack([self.cross[place][:-1, :size], below[place][:-1]]))
             for place in range(self.space.places)
         ]
         return border, by_place
 
     @cached_property
-    def _cross(self) -> FloatArray:
+    def cross(self) -> FloatArray:
         return self.solution.covariance.cross
 
     def _place(self, site: int) -> int:
@@ -233,16 +233,8 @@ def fit_latent(
     if near is not None and near.problem.likelihood.density:
         problem = _with_density(problem, near.problem.likelihood.density)
     if near is None:
-        begin = _from_single_curve(problem, counts, space, single)
-    else:
-        share = float(counts.item_trials.sum() / near.problem.likelihood.counts.item_trials.sum())
-        information = near.solution.information
-        begin = State(
-            near.solution.phi,
-            near.solution.rho,
-            information=None if information is None else aligned(information.scaled(share), problem),
-        )
-    return _solved(space, problem, solve(problem, begin, progress, certainty=near is None))
+        return _solved(space, problem, solve(problem, _from_single_curve(problem, counts, space, single), progress))
+    return _solved(space, problem, solve(problem, _from_near(problem, near), progress, PREDICTING, certainty=False))
 
 
 def estimate_density(normal: LatentFit, progress: Progress | None = None) -> LatentFit:
@@ -297,6 +289,27 @@ def _from_single_curve(problem: Problem, counts: Counts, space: CurveSpace, sing
         own[: len(single.own), :-1] = steeper * single.own
     count = int(problem.groups.max(initial=-1)) + 1
     return State(phi, np.concatenate([single.rho, np.ones(count - single.rho.size)]))
+
+
+def _from_near(problem: Problem, near: LatentFit) -> State:
+    """From the fit of all, for that of a part.
+
+    With many places the smoothing stays that of all: each of its few numbers rests on hundreds of coefficients, so the
+    part would choose alike, and to choose costs more than the rest of the fit.
+    """
+    part, whole, shape = problem.likelihood.counts, near.problem.likelihood.counts, problem.shape
+    share = float(part.item_trials.sum() / whole.item_trials.sum())
+    here, there = (
+        np.bincount(counts.item_site % max(1, shape.places), counts.item_trials, shape.places)
+        for counts in (part, whole)
+    )
+    by_place = np.divide(here, there, out=np.zeros(here.size), where=there > 0)[: shape.places]
+    border, own = shape.split(near.solution.phi)
+    phi = shape.join(border, np.where(by_place[:, None] > 0, own, 0.0))
+    information = near.solution.information
+    if information is not None:
+        information = of_part(information, problem, share, by_place)
+    return State(phi, near.solution.rho, information=information, held=near.space.smooths_parts_alike)
 
 
 def _first_discrimination(counts: Counts, f: FloatArray | None) -> float:

@@ -34,6 +34,13 @@ class Prepared:
         counts = self.counts
         return fit_single_curve(self._design, self._groups, counts.item_trials, counts.item_successes)
 
+    def single_near(self, whole: SingleCurve) -> SingleCurve:
+        """The single curve of a part of a cohort, from that of the whole; with many places it keeps its smoothing."""
+        if not self.space.smooths_parts_alike:
+            return self.single
+        counts = self.counts
+        return fit_single_curve(self._design, self._groups, counts.item_trials, counts.item_successes, whole.rho, whole)
+
     def single_with(self, rho: FloatArray) -> SingleCurve:
         """The single curve with the smoothing of another fit, whose first log precisions are those of its curve."""
         own = rho[: int(self._groups.max(initial=-1)) + 1]

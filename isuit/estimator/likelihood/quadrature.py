@@ -262,7 +262,7 @@ class MarginalLikelihood:
             for k in range(regressors.shape[1]):
                 cross[:, -1, n + k] = population.pull_back(regressors[:, k])[1]
             own[:, -1, -1] = population.squares(np.ones(self.counts.riders))
-        return self._without_fixed(Arrow.uncoupled(border, cross, own), design.places)
+        return self.without_fixed(Arrow.uncoupled(border, cross, own), design.places)
 
     def _bent(self, complete: Arrow, at: Posterior, bends: _Bends) -> Arrow:
         """The complete information with the prior's part as it is for these riders, and not as it is expected."""
@@ -310,9 +310,9 @@ class MarginalLikelihood:
             self.population.first,
             self.population.second,
         )
-        return self._without_fixed(observed, curve.design.places)
+        return self.without_fixed(observed, curve.design.places)
 
-    def _without_fixed(self, matrix: Arrow, sites: int) -> Arrow:
+    def without_fixed(self, matrix: Arrow, sites: int) -> Arrow:
         """Parameters that are not estimated touch nothing: the origin's clientele, a curve where there is no site."""
         if not matrix.shape.places:
             return matrix

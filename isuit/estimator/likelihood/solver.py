@@ -27,15 +27,17 @@ from . import newton
 from .quadrature import MarginalLikelihood, Parameters, Pass
 
 TOLERANCE = 1e-7  # of the gradient, in standard errors: sqrt(g' A^-1 g)
+PREDICTING = 1e-5  # the same, of a fit that only predicts: no forecast moves in its first six digits
 NO_SKILL = 0.02  # a discrimination below this is none: skill would move no probability by more than 0.5 %
 _TOLD = 0.1  # log-likelihood that is left where outcomes are told wholly: from there on parameters only grow
 _MOST_SKILL = 40.0  # discrimination at which a tenth of a skill sd decides between failure and success
 _MOST_STEPS = 80
 _MOST_CHOICES = 25  # of the smoothing, before it is held as it is
-_LEAP = 3.0  # most that a log precision changes in one step
+_LEAP, _FALL = 3.0, 12.0  # most that a log precision rises and falls in one step
 _SETTLED = 0.02  # change of a log precision below which the smoothing is held
 _CONTRACTION = 0.3  # a step must shrink the gradient by this, or the information is computed anew
 _LONG_STEP = 3.0  # standard errors; longer steps are checked against the likelihood
+_FAR = 20.0  # standard errors; after such a step the information is that of another place
 _CLOSE = 0.1  # standard errors from the maximum at which the information of some riders gives way to that of all
 _NEAR = 0.01  # standard errors, times the root of riders, within which the information changes by less than a percent
 _MOST_HALVINGS = 12  # of a step
@@ -108,6 +110,7 @@ class State:
     windows: IntArray | None = None
     information: Arrow | None = None  # of a like problem, good enough for the first steps
     near: bool = False  # so near to the maximum that a fit of some riders would be no better start
+    held: bool = False  # whether the smoothing stays as it is
 
 
 @dataclass(frozen=True)
@@ -155,7 +158,7 @@ def solve(
         climb.look()
         climb.choose_smoothing()
         climb.find_direction()
-        climb.report(progress)
+        climb.report(progress, tolerance)
         if climb.has_arrived(tolerance):
             return climb.solution(step)
         if climb.information_is_old():
@@ -164,7 +167,7 @@ def solve(
         if climb.has_no_skill():
             return climb.without_skill(step)
     raise EstimationError(
-        f"The fit did not reach its gradient tolerance of {TOLERANCE:.0e} standard errors in {_MOST_STEPS} steps (it "
+        f"The fit did not reach its gradient tolerance of {tolerance:.0e} standard errors in {_MOST_STEPS} steps (it "
         f"stood at {climb.norm:.1e}); check the metric for outliers or fit a subset of the cohort."
     )
 
@@ -186,24 +189,21 @@ def _thinned(problem: Problem, start: State) -> State:
     return replace(start, phi=part.phi, rho=part.rho, information=part.information.scaled(share))
 
 
-def aligned(information: Arrow, problem: Problem) -> Arrow:
-    """The information of some of the riders, for a problem whose places may have other pairs."""
-    population = problem.likelihood.population
-    if np.array_equal(information.first, population.first) and np.array_equal(information.second, population.second):
-        return information
-    # Pairs differ with the riders. The blocks alone are enough to begin with.
-    pairs = np.zeros((population.first.size, *information.own.shape[1:]))
-    places = max(1, information.shape.places)
-    code = population.first * places + population.second
-    found = np.searchsorted(code, information.first * places + information.second)
-    found = np.minimum(found, max(0, code.size - 1))
-    same = (
-        code[found] == information.first * places + information.second
-        if code.size
-        else np.zeros(information.first.size, dtype=bool)
+def of_part(information: Arrow, problem: Problem, share: float, by_place: FloatArray) -> Arrow:
+    """The information of a part of the outcomes, as far as that of all tells it.
+
+    Each place's rows and columns are scaled by the root of the share of its outcomes that the part has: the matrix
+    stays positive definite, and a place without outcomes is left to its precisions.
+    """
+    root, of_border = np.sqrt(by_place), np.sqrt(share)
+    scaled = replace(
+        information,
+        border=share * information.border,
+        cross=(of_border * root)[:, None, None] * information.cross,
+        own=by_place[:, None, None] * information.own,
+        pairs=(root[information.first] * root[information.second])[:, None, None] * information.pairs,
     )
-    pairs[found[same]] = information.pairs[same]
-    return replace(information, pairs=pairs, first=population.first, second=population.second)
+    return problem.likelihood.without_fixed(scaled, problem.curve.plain.places)
 
 
 class _Climb:
@@ -220,7 +220,7 @@ class _Climb:
         self._before: tuple[FloatArray, FloatArray] | None = None
         self._left: tuple[FloatArray, float] | None = None  # where the last step began, and how high that was
         self._moved, self._norm_before, self._highest = 0.0, np.inf, 1.0
-        self._choices, self._held, self._same = 0, False, False
+        self._choices, self._held, self._same = 0, start.held, False
         self._change = np.zeros_like(start.rho)  # of the log precisions, the last time
         self.norm = np.inf
 
@@ -270,8 +270,8 @@ class _Climb:
             rho = self._chosen(self._information)
         except LinAlgError:
             rho = self._chosen(self._fallback())
-        # Far from the maximum the choice is a guess, and a precision that leaps makes the penalty all that counts.
-        change = np.clip(rho - self.rho, -_LEAP, _LEAP)
+        # Far from the maximum the choice is a guess, and a precision that leaps up makes the penalty all that counts.
+        change = np.clip(rho - self.rho, -_FALL, _LEAP)
         self._choices += 1
         self._same = float(np.max(np.abs(change), initial=0.0)) <= _SETTLED
         # One that turns back has gone too far: half of the way, so that it does not swing.
@@ -298,15 +298,30 @@ class _Climb:
             self._move = self._factored(weight, gradient, held=True).solve(gradient, _ROUGHLY)
         self._gradient = gradient
         self.norm = float(np.sqrt(max(float(gradient @ self._move), 0.0)))
-        if not self._held and ((self._same and self.norm < 1.0) or self._choices >= _MOST_CHOICES):
-            self._held = True
-            self._factor = self._factored(weight, gradient)
+        if self._held or not (self.norm < 1.0 or self._choices >= _MOST_CHOICES):
+            return
+        if (
+            self._certainty
+            and (self._same or self.norm < 0.5)
+            and self._is_far_from_information()
+            and self._choices < _MOST_CHOICES
+        ):
+            self._information = None  # what is held is chosen where the maximum is
+            return
+        if not self._same and self._choices < _MOST_CHOICES:
+            return
+        self._held, self._norm_before = True, np.inf
+        self._factor = self._factored(weight, gradient)
 
-    def report(self, progress: Progress | None) -> None:
+    def _is_far_from_information(self) -> bool:
+        """Whether the last information of this problem is of parameters too far away to be that of these."""
+        return self._own is None or self._moved > _NEAR * np.sqrt(self._problem.likelihood.counts.riders)
+
+    def report(self, progress: Progress | None, tolerance: float) -> None:
         """The gradient falls by orders of magnitude, so its logarithm tells how far the way still is."""
         if progress is not None:
             self._highest = max(self._highest, self.norm)
-            done = np.log(self._highest / max(self.norm, TOLERANCE)) / np.log(self._highest / TOLERANCE)
+            done = np.log(self._highest / max(self.norm, tolerance)) / np.log(self._highest / tolerance)
             progress("fit", float(np.clip(done, 0, 1)))
 
     def has_arrived(self, tolerance: float) -> bool:
@@ -317,7 +332,8 @@ class _Climb:
 
         While the smoothing still moves, so does the maximum: a gradient that stays is no sign of an old information.
         """
-        if self.norm > _CONTRACTION * self._norm_before and (self._held or self.norm > 0.5):
+        shrinks = self.norm <= _CONTRACTION * self._norm_before
+        if self._information is None or not (shrinks or (not self._held and self.norm <= 0.5)):
             self._information, self._before = None, None
             return True
         return False
@@ -342,7 +358,7 @@ class _Climb:
         late = self._certainty and self._own is None and self.norm < _CLOSE
         # The population's part of the information goes with the discrimination.
         turned = self._problem.regression(here).any() and abs(self.phi[0] / here[0] - 1) > 0.1
-        if self.norm > _LONG_STEP or late or turned:
+        if self.norm > _FAR or late or turned:
             self._information = None
 
     def _after(self, here: FloatArray, length: float) -> FloatArray:
@@ -365,10 +381,10 @@ class _Climb:
 
     def solution(self, steps: int) -> Solution:
         """With the information of a pass so near to the maximum that it is the same there, if certainty is asked."""
-        factor, riders = None, self._problem.likelihood.counts.riders
+        factor = None
         if self._certainty:
             own = self._own
-            if own is None or self._moved > _NEAR * np.sqrt(riders):
+            if own is None or self._is_far_from_information():
                 own = evaluate(self._problem, self.phi, self._windows, True)[0]
             self._own, self._complete = own, own.complete
             self._information = with_curvature(self._problem, self.phi, own)

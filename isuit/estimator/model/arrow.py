@@ -14,6 +14,7 @@ the diagonal blocks; `Coupled` says how they are had without the inverse.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeVar
@@ -143,9 +144,25 @@ class Factor:
         start = near.slope if near is not None and near.shape == self.shape else None
         self.slope: FloatArray = self.own.solve(matrix.cross, start, tolerance)  # (own part)^-1 cross
         schur = matrix.border - np.einsum("pwb,pwc->bc", matrix.cross, self.slope)
-        schur = (schur + schur.T) / 2
+        self._finish((schur + schur.T) / 2, turned)
+
+    def _finish(self, schur: FloatArray, turned: bool) -> None:
+        self.schur = schur  # of the border
         self._lower = cholesky.factor(cholesky.positive(schur) if turned else schur)
         self.border = cholesky.inverse(self._lower)  # the border's part of the inverse
+
+    def with_border(self, added: FloatArray) -> Factor:
+        """The factor of the matrix with these numbers added to the border's diagonal: the own part stays as it is."""
+        other = copy(self)
+        other.__dict__.pop("blocks", None)
+        other.matrix = replace(self.matrix, border=self.matrix.border + np.diag(added))
+        other._finish(self.schur + np.diag(added), False)
+        return other
+
+    def reduced(self, flat: FloatArray) -> FloatArray:
+        """The right side that the border has, with a Schur complement for a matrix, once the own part is eliminated."""
+        border, own = self.shape.split(flat)
+        return np.asarray(border - np.einsum("pwb,pw->b", self.slope, own))
 
     def solve(self, flat: FloatArray, tolerance: float = 1e-9) -> FloatArray:
         """The solution for a vector or for the columns of a matrix."""

@@ -32,6 +32,8 @@ FEW_SITES = 5  # a variance between sites needs about this many; with fewer, lev
 # Outcomes per site from which a site's deviation has a tilt and bend, and from which it is rough: below, shrinkage
 # would take the function away again, at the cost of a parameter for every site.
 TILT_OUTCOMES, ROUGH_OUTCOMES = 20, 200
+# Coefficients of sites from which their precisions are known so well that outcomes kept back would not move them.
+MANY_COEFFICIENTS = 1_000
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,11 @@ class CurveSpace:
     def width(self) -> int:
         """Coefficients of a site's deviation."""
         return len(self._own[1])
+
+    @property
+    def smooths_parts_alike(self) -> bool:
+        """Whether places are so many that a fit of a part of the outcomes keeps the smoothing of all."""
+        return self.places * self.width >= MANY_COEFFICIENTS
 
     @cached_property
     def _own(self) -> tuple[FloatArray, list[int]]:

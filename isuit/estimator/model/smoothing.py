@@ -42,13 +42,15 @@ def choose(
 ) -> FloatArray:
     """The log precisions that maximise V, by Newton steps from a start; rounded to `STEP`.
 
-    With many coefficients it is one step: a look costs a factor, and the caller comes back after each of its own steps.
+    With many coefficients it is one step for the places' own groups: a look costs a factor of the own part, and the
+    caller comes back after each of its own steps. Groups of the border alone cost nothing more, and are chosen wholly.
     """
     if start.size == 0:
         return start
-    rho, at = start, _value(information, b, groups, start, near)
     if b.size > _MANY:
-        return _rounded(np.clip(rho + _step(at, rho), LOWEST, HIGHEST))
+        rho, factor = _with_border_chosen(information, b, groups, start, near)
+        return _rounded(np.clip(rho + _step(_local(factor, b, groups, rho), rho), LOWEST, HIGHEST))
+    rho, at = start, _value(information, b, groups, start, near)
     for _ in range(_MOST_STEPS):
         step = _step(at, rho)
         if np.max(np.abs(step)) < STEP / 20:
@@ -83,9 +85,36 @@ class _Local:
     shrunk: NDArray[np.bool_]  # groups of which the data see next to nothing
 
 
+def _with_border_chosen(
+    information: Arrow, b: FloatArray, groups: IntArray, start: FloatArray, near: Factor | None
+) -> tuple[FloatArray, Factor]:
+    """The log precisions with those of the border's own groups at their best given the others, and the factor there.
+
+    With the own part eliminated, V is that of a small problem: the Schur complement and what is left of b.
+    """
+    factor = Factor(information.plus(precisions(start, groups) + tiny(information)), near, 1e-5)
+    border, own = groups[: factor.shape.border], groups[factor.shape.border :]
+    alone = np.setdiff1d(border[border >= 0], own)
+    if not own.size or not alone.size:
+        return start, factor
+    number = np.full(start.size, FREE)
+    number[alone] = np.arange(alone.size)
+    renumbered = np.where(border >= 0, number[np.maximum(border, 0)], FREE)
+    before = precisions(start, np.where(renumbered >= 0, border, FREE))
+    nothing = np.zeros((0, 0, border.size)), np.zeros((0, 0, 0))
+    small = Arrow.uncoupled(factor.schur - np.diag(before), *nothing)
+    rho = start.copy()
+    rho[alone] = choose(small, factor.reduced(b), renumbered, start[alone])
+    after = precisions(rho, np.where(renumbered >= 0, border, FREE))
+    return rho, factor.with_border(after - before)
+
+
 def _value(information: Arrow, b: FloatArray, groups: IntArray, rho: FloatArray, near: Factor | None) -> _Local:
     weight = precisions(rho, groups) + tiny(information)
-    factor = Factor(information.plus(weight), near, 1e-5)
+    return _local(Factor(information.plus(weight), near, 1e-5), b, groups, rho)
+
+
+def _local(factor: Factor, b: FloatArray, groups: IntArray, rho: FloatArray) -> _Local:
     x = factor.solve(b, 1e-6)
     count, penalised = rho.size, groups >= 0
 
