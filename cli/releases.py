@@ -33,6 +33,10 @@ def export_atlas(
     resolution: Annotated[
         int | None, typer.Option("--resolution", help="H3 resolution of the cells; can only tighten (smaller).")
     ] = None,
+    beside: Annotated[
+        list[Path] | None,
+        typer.Option("--beside", help="Another store of yours: refused if it has released a cohort that this one has."),
+    ] = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="Say here, and nowhere else, why cells are missing.")
     ] = False,
@@ -53,6 +57,7 @@ def export_atlas(
             release=release,
             kind=format_,  # type: ignore[arg-type]  # checked above
             options={"k": k, "lag_days": lag_days, "resolution": resolution},
+            beside=beside or (),
             wait=wait,
             progress=progress,
         )

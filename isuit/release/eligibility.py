@@ -23,6 +23,7 @@ from isuit.domain import FloatArray, IntArray
 from isuit.errors import PolicyRefusal
 from isuit.release.identities import is_placeholder
 from isuit.release.persons import Persons, doubled
+from isuit.spelling import fold
 from isuit.store.fits import StoredFit, fit_records
 from isuit.store.query import arrow
 
@@ -82,13 +83,19 @@ class Eligible:
 
 
 def topics(connection: duckdb.DuckDBPyConnection, as_of: datetime | None = None) -> dict[Topic, list[StoredFit]]:
-    """The fits of every activity and dimension, oldest first."""
+    """The fits of every activity and dimension, oldest first; spellings that fold alike are one, named as at first."""
     found: dict[Topic, list[StoredFit]] = {}
+    named: dict[Topic, Topic] = {}
     for fit in fit_records(connection):
         # A fit of several metrics has no public form: its rows are not those of any one of them.
         if not fit.several_metrics and (as_of is None or fit.recorded_at <= as_of):
-            found.setdefault(Topic(fit.activity, fit.dimension), []).append(fit)
+            topic = Topic(fit.activity, fit.dimension)
+            found.setdefault(named.setdefault(folded(topic), topic), []).append(fit)
     return dict(sorted(found.items(), key=lambda item: (item[0].activity, item[0].dimension)))
+
+
+def folded(topic: Topic) -> Topic:
+    return Topic(fold(topic.activity), fold(topic.dimension))
 
 
 def refuse_doubles(connection: duckdb.DuckDBPyConnection, fits: list[StoredFit], persons: Persons) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 from isuit.audit.rederivation import recorded_config
 from isuit.estimator.weighted_fit import Unfit
 from isuit.published import ReleaseRow
-from isuit.release import carrying, screening
+from isuit.release import carrying, one_series, screening
 from isuit.release.bins import Bins
 from isuit.release.carrying import Fate, Key, Released, fingerprints
 from isuit.release.cell_curves import CellCurves, comparable, fit_cells
@@ -101,7 +101,11 @@ def make_release(source: Source, day: date, series: Series, progress: Progress |
     tell = progress or (lambda stage, share: None)
     draft = Draft(bins=dict(series.bins), discrimination=dict(series.discrimination))
     before = _released_before(source, series)
-    for topic, fits in source.topics().items():
+    found = source.topics()
+    for topic, why in _left_out(source, found, before).items():
+        draft.reasons.setdefault(topic, Reasons()).notes.append(why)
+        del found[topic]
+    for topic, fits in found.items():
         if source.as_of is None:  # a release that was made before this rule can still be derived again
             refuse_doubles(source.connection, fits, source.persons)
         tell(f"{topic.activity}, {topic.dimension}", 0.0)
@@ -110,6 +114,22 @@ def make_release(source: Source, day: date, series: Series, progress: Progress |
     draft.rows = in_order(draft.rows)
     draft.withdrawn = len(_newest_keys(source, series) - {row.key for row in draft.rows})
     return draft
+
+
+def _left_out(
+    source: Source, found: Mapping[Topic, list[StoredFit]], before: Mapping[Topic, Mapping[Key, Released]]
+) -> dict[Topic, str]:
+    """Topics that hold the outings of another, with the reason (`one_series`)."""
+    if len(found) < 2:
+        return {}
+    lines = one_series.lines_of(source.connection, found, source.persons)
+    departed = {
+        topic
+        for topic, released in before.items()
+        if any(each.record.riders > len(each.persons) for each in released.values())
+    }
+    first = {topic: (fits[0].recorded_at, fits[0].fit_id) for topic, fits in found.items()}
+    return one_series.left_out(lines, first, before, departed)
 
 
 def _newest_keys(source: Source, series: Series) -> set[tuple[str, str, str, float]]:
@@ -134,11 +154,16 @@ def _release_topic(
     draft: Draft,
 ) -> None:
     policy, reasons = series.policy, draft.reasons.setdefault(topic, Reasons())
-    found = source.eligible(fits, cut_off(day, policy.lag_days))
+    everything = source.eligible(fits, cut_off(day, policy.lag_days))
+    cells = one_series.by_cell(everything.outcomes, (cell for cell, _ in before))
+    found = replace(everything, outcomes=one_series.in_one_form(everything.outcomes, cells))
+    aside = everything.outcomes.rider.size - found.outcomes.rider.size
+    if aside:
+        reasons.notes.append(f"{aside} lines have no site: one curve of all, beside cells, would tell of withheld ones")
     placed = screening.place(found.outcomes, source.sites, policy, series.bins.get(topic), reasons)
     _explain(source, fits, found, policy, reasons)
     now = _riders_and_outcomes(found, source, series, topic) if before else {}
-    fate = carrying.decide(before, now, _then(source, topic, before, series), policy)
+    fate = carrying.decide(before, now, _then(source, topic, before, series, cells), policy)
     for key, held in sorted(fate.carried.items()):
         _carry(topic, key, before[key], held, day, draft)
     for cell in sorted({cell for cell, _ in fate.withdrawn}):
@@ -264,7 +289,7 @@ def _released_before(source: Source, series: Series) -> dict[Topic, dict[Key, Re
 
 
 def _then(
-    source: Source, topic: Topic, before: Mapping[Key, Released], series: Series
+    source: Source, topic: Topic, before: Mapping[Key, Released], series: Series, cells: bool
 ) -> dict[str, carrying.Fingerprints]:
     """The outcomes of today's riders as they were in each release that computed one of these rows."""
     found: dict[str, carrying.Fingerprints] = {}
@@ -277,6 +302,7 @@ def _then(
             found[name] = {}
             continue
         then = earlier.eligible(fits, cut_off(release.release_date, series.policy.lag_days))
+        then = replace(then, outcomes=one_series.in_one_form(then.outcomes, cells))
         found[name] = _riders_and_outcomes(then, source, series, topic)
     return found
 

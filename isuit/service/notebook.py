@@ -343,8 +343,11 @@ class StoreHandle:
         k: int | None = None,
         lag_days: int | None = None,
         resolution: int | None = None,
+        beside: Sequence[str | Path] = (),
     ) -> ExportReport:
         """Write the public atlas under the disclosure policy, which options can only tighten.
+
+        `beside` are your other stores: what one of them has released is refused.
 
         >>> store.export_atlas("atlas.jsonl", release="2026-01-01").rows > 0
         True
@@ -357,6 +360,7 @@ class StoreHandle:
                 release=release,
                 kind=format,
                 options=options,
+                beside=[Path(other) for other in beside],
                 wait=self.wait,
                 progress=progress,
             ).report

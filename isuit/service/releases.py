@@ -7,7 +7,7 @@ release that is there already is written again from its stored rows, whatever ha
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -30,6 +30,7 @@ from isuit.release.eligibility import Topic
 from isuit.release.files import EXTENSIONS, files
 from isuit.release.format import described, lines_digest, metadata_digest, with_proof
 from isuit.release.making import Draft, Progress, Series, Source, make_release
+from isuit.release.one_series import shared_with
 from isuit.release.policy import Policy, policy_of
 from isuit.release.timeline import Published
 from isuit.service.recording import canonical_json
@@ -53,10 +54,14 @@ def export_atlas(
     release: date | str | None = None,
     kind: Format = "jsonl",
     options: Mapping[str, Any] | None = None,
+    beside: Sequence[Path] = (),
     wait: float = DEFAULT_WAIT,
     progress: Progress | None = None,
 ) -> Exported:
-    """Make the release of a date, or write again the one that is there. `options` can only tighten the policy."""
+    """Make the release of a date, or write again the one that is there. `options` can only tighten the policy.
+
+    `beside` are the operator's other stores: nothing is released that one of them has released too.
+    """
     if isinstance(release, str):
         release = dates.read_date(release)
     day = dates.first_of_quarter(dates.today()) if release is None else release
@@ -77,6 +82,8 @@ def export_atlas(
             notes = ["this release was made before; its rows are written again as they were published"]
             return Exported(_report(store, known, path, kind, None, notes), notes)
         _refuse_date(day, releases, policy)
+        for other in beside:
+            _refuse_second_series(store, other, wait)
         draft = make_release(source_of(store), day, _series(policy, releases), progress)
         explanation = _explained(draft)
         if not draft.rows:
@@ -91,6 +98,18 @@ def export_atlas(
         before = _before(store, releases, day, kind)
         _write(lambda about: files(path, kind, lines, about, before), record.metadata, store.transaction, record_it)
         return Exported(_report(store, record, path, kind, draft, []), explanation)
+
+
+def _refuse_second_series(store: Store, other: Path, wait: float) -> None:
+    if other.resolve() == store.paths.directory.resolve():
+        return
+    with open_store(other, wait=wait) as theirs:
+        shared, made = shared_with(store.connection, theirs.connection)
+    if shared and made:
+        raise PolicyRefusal(
+            f"a store of --beside has {shared} of this store's cohorts and has released {made} times: two series of "
+            "the same people, held against each other, single riders out; release them from that store alone."
+        )
 
 
 def source_of(store: Store, as_of: datetime | None = None) -> Source:
