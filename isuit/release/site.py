@@ -108,7 +108,7 @@ def _index(releases: Sequence[Published]) -> bytes:
     licence = html.escape(releases[-1].metadata["licence"])
     return listing(
         "Inverse Suitability atlas",
-        "How hard conditions are, net of who faced them. No rider can be singled out from it.",
+        "How hard conditions are, net of who faced them. Each release says which rules protect the riders.",
         ["release", "rows", "cells", "since the one before", "files", "digest"],
         entries,
         f'Licence {licence}. For machines: <a href="collection.json">collection.json</a> (STAC), '
