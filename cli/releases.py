@@ -37,6 +37,25 @@ def export_atlas(
         list[Path] | None,
         typer.Option("--beside", help="Another store of yours: refused if it has released a cohort that this one has."),
     ] = None,
+    units: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--units",
+            help="The metric's units (UDUNITS), such as knot; of several dimensions wind_kn=knot. Repeatable.",
+        ),
+    ] = None,
+    standard_name: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--standard-name", help="The metric's CF standard name, such as wind_speed; as --units. Repeatable."
+        ),
+    ] = None,
+    licence: Annotated[
+        str | None,
+        typer.Option(
+            "--licence", help="The release's licence, such as CC-BY-4.0.  [default: that of the release before]"
+        ),
+    ] = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="Say here, and nowhere else, why cells are missing.")
     ] = False,
@@ -47,6 +66,7 @@ def export_atlas(
     """Write the public atlas: curves that at least k riders stand behind, under the store's disclosure policy."""
     from isuit.errors import InputError
     from isuit.service import releases
+    from isuit.service.declaring import Declarations
 
     if format_ not in FORMATS:
         raise InputError(f"--format is one of {', '.join(FORMATS)}; choose one of them.")
@@ -58,6 +78,7 @@ def export_atlas(
             kind=format_,  # type: ignore[arg-type]  # checked above
             options={"k": k, "lag_days": lag_days, "resolution": resolution},
             beside=beside or (),
+            declared=Declarations.parse(units or [], standard_name or [], licence),
             wait=wait,
             progress=progress,
         )

@@ -13,7 +13,6 @@ from isuit.published.proofs import Proof
 
 Format = Literal["jsonl", "csv", "geoparquet", "geojson", "html", "site"]
 FORMAT = "isuit-atlas/1"
-LICENCE = "CC-BY-4.0"
 IDENTIFICATION = (
     "P(success) = sigmoid(discrimination * (skill - difficulty)); skill has mean 0 and variance 1 over the "
     "contributing riders, N(0, 1) where one cell is released"
@@ -76,8 +75,8 @@ class MetricDescription(Finite):
     upper: float
     bins: int
     width: float
-    units: str | None
-    standard_name: str | None = Field(description="CF standard name, where there is one.")
+    units: str | None = Field(description="As the operator declares them, in UDUNITS.")
+    standard_name: str | None = Field(description="Of the CF conventions, as the operator declares it.")
     discrimination: float | None = Field(
         description="Rounded; fixed like the bins, since one that moves would tell which rows were computed again."
     )
@@ -99,7 +98,7 @@ class ReleaseMetadata(Finite):
     difficulty_units: str = DIFFICULTY_UNITS
     metrics: list[MetricDescription]
     join: str = JOIN
-    licence: str = LICENCE
+    licence: str | None = Field(description="As the operator declares it; null where they did not.")
     citation: str
     estimator_version: str
     tool_version: str

@@ -24,6 +24,7 @@ from isuit.release.cell_curves import CellCurves, comparable, fit_cells
 from isuit.release.cells import cell_of
 from isuit.release.dates import cut_off
 from isuit.release.eligibility import NOWHERE, Eligible, Topic, eligible, refuse_doubles, topics
+from isuit.release.format import Declared
 from isuit.release.influence import refused_bins
 from isuit.release.persons import Persons
 from isuit.release.policy import Policy
@@ -46,6 +47,7 @@ class Series:
     bins: Mapping[Topic, Bins]
     discrimination: Mapping[Topic, float]
     releases: tuple[ReleaseRecord, ...]  # oldest first, those before the one in the making
+    declared: Mapping[str, Declared] = field(default_factory=dict)  # by dimension
 
 
 @dataclass
@@ -175,7 +177,8 @@ def _release_topic(
         return
     bands = {key: released.row.contributors for key, released in before.items()}
     discrimination = series.discrimination.get(topic)
-    maker = RowMaker(day.isoformat(), topic, placed.bins, policy, source.secret, bands, discrimination)
+    units = series.declared.get(topic.dimension, Declared()).units
+    maker = RowMaker(day.isoformat(), topic, placed.bins, policy, source.secret, bands, discrimination, units)
     for key, row, riders in _fresh(left, maker, found, fate, reasons):
         draft.bins[topic] = placed.bins
         draft.rows.append(row)

@@ -14,7 +14,6 @@ from isuit.release.carrying import fingerprints
 from isuit.release.cell_curves import CellCurves
 from isuit.release.cells import centre
 from isuit.release.eligibility import GLOBAL, Topic
-from isuit.release.format import described
 from isuit.release.policy import SATURATION, Policy, band, within
 from isuit.release.screening import distinct_riders
 
@@ -50,6 +49,7 @@ class RowMaker:
     secret: bytes
     bands: Mapping[tuple[str, int], str] = field(default_factory=dict)  # of the rows that were released before
     discrimination: float | None = None  # as published with the topic's first rows, whose fit gives it
+    units: str | None = None  # of the metric, as declared
 
     def incomparable(self, cell: str, bin_: int, riders: int) -> ReleaseRow:
         return self._row(cell, bin_, self._band(cell, bin_, riders), "incomparable")
@@ -132,7 +132,7 @@ class RowMaker:
             metric=self.bins.centre(bin_),
             metric_lower=self.bins.edge(bin_),
             metric_upper=self.bins.edge(bin_ + 1),
-            units=described(self.topic.dimension)[1],
+            units=self.units,
             difficulty=difficulty,
             difficulty_se=difficulty_se,
             expert_difficulty=expert_difficulty,

@@ -62,7 +62,7 @@ def collection(releases: Sequence[Published]) -> dict[str, Any]:
         "title": "Inverse Suitability atlas",
         "description": "How hard conditions are, net of who faced them, by H3 cell and bin of a metric. "
         f"{newest['identification']}.",
-        "license": newest["licence"],
+        "license": newest["licence"] or "other",
         "keywords": sorted({row["activity"] for row in releases[-1].rows}),
         "extent": {
             "spatial": {"bbox": [_bounds(releases[-1].rows)]},
@@ -105,7 +105,7 @@ def _index(releases: Sequence[Published]) -> bytes:
             f"<td>{each['cells']:,}</td><td>{change}</td><td>{files}</td>"
             f"<td><code>{each['digest'][:16]}</code></td></tr>"
         )
-    licence = html.escape(releases[-1].metadata["licence"])
+    licence = html.escape(releases[-1].metadata["licence"] or "not declared")
     return listing(
         "Inverse Suitability atlas",
         "How hard conditions are, net of who faced them. Each release says which rules protect the riders.",

@@ -42,6 +42,7 @@ from isuit.published import (
 )
 from isuit.service import aliasing, checks, fitting, heads, history, inputs, proving, releases, reports, riders
 from isuit.service.bars import notebook_progress
+from isuit.service.declaring import Declarations
 from isuit.service.pseudonymising import pseudonymise
 from isuit.service.release_rederivation import rederive_release
 from isuit.service.results import Fit
@@ -344,12 +345,16 @@ class StoreHandle:
         lag_days: int | None = None,
         resolution: int | None = None,
         beside: Sequence[str | Path] = (),
+        units: Mapping[str, str] | None = None,
+        standard_names: Mapping[str, str] | None = None,
+        licence: str | None = None,
     ) -> ExportReport:
         """Write the public atlas under the disclosure policy, which options can only tighten.
 
-        `beside` are your other stores: what one of them has released is refused.
+        `beside` are your other stores: what one of them has released is refused. `units` and `standard_names` are by
+        dimension.
 
-        >>> store.export_atlas("atlas.jsonl", release="2026-01-01").rows > 0
+        >>> store.export_atlas("atlas.jsonl", release="2026-01-01", units={"wind": "knot"}).rows > 0
         True
         """
         options = {"k": k, "lag_days": lag_days, "resolution": resolution}
@@ -361,6 +366,7 @@ class StoreHandle:
                 kind=format,
                 options=options,
                 beside=[Path(other) for other in beside],
+                declared=Declarations(units or {}, standard_names or {}, licence),
                 wait=self.wait,
                 progress=progress,
             ).report

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -28,14 +28,16 @@ from isuit.release import dates
 from isuit.release.bins import Bins
 from isuit.release.eligibility import Topic
 from isuit.release.files import EXTENSIONS, files
-from isuit.release.format import described, lines_digest, metadata_digest, with_proof
+from isuit.release.format import Declared, lines_digest, metadata_digest, with_proof
 from isuit.release.making import Draft, Progress, Series, Source, make_release
 from isuit.release.one_series import shared_with
 from isuit.release.policy import Policy, policy_of
 from isuit.release.timeline import Published
+from isuit.service.declaring import Declarations, declared_before, declared_now, licence_now
 from isuit.service.recording import canonical_json
 from isuit.service.stores import DEFAULT_WAIT, open_store
 from isuit.store.opening import Store
+from isuit.store.query import rows
 from isuit.store.releases import RELEASE_TABLES, ReleaseRecord, insert_release, release_lines, release_records
 
 
@@ -55,12 +57,14 @@ def export_atlas(
     kind: Format = "jsonl",
     options: Mapping[str, Any] | None = None,
     beside: Sequence[Path] = (),
+    declared: Declarations | None = None,
     wait: float = DEFAULT_WAIT,
     progress: Progress | None = None,
 ) -> Exported:
     """Make the release of a date, or write again the one that is there. `options` can only tighten the policy.
 
-    `beside` are the operator's other stores: nothing is released that one of them has released too.
+    `beside` are the operator's other stores: nothing is released that one of them has released too. `declared` are
+    units, CF names and the licence.
     """
     if isinstance(release, str):
         release = dates.read_date(release)
@@ -84,11 +88,13 @@ def export_atlas(
         _refuse_date(day, releases, policy)
         for other in beside:
             _refuse_second_series(store, other, wait)
-        draft = make_release(source_of(store), day, _series(policy, releases), progress)
+        given = declared or Declarations()
+        series = replace(_series(policy, releases), declared=declared_now(given, releases, _dimensions(store)))
+        draft = make_release(source_of(store), day, series, progress)
         explanation = _explained(draft)
         if not draft.rows:
             raise PolicyRefusal(_nothing_qualifies(explanation))
-        record, lines = _record(draft, day, policy)
+        record, lines = _record(draft, day, series, licence_now(given.licence, releases))
 
         def record_it() -> Proof | None:
             insert_release(store.connection, record, lines, draft.records, draft.members)
@@ -110,6 +116,13 @@ def _refuse_second_series(store: Store, other: Path, wait: float) -> None:
             f"a store of --beside has {shared} of this store's cohorts and has released {made} times: two series of "
             "the same people, held against each other, single riders out; release them from that store alone."
         )
+
+
+def _dimensions(store: Store) -> list[str]:
+    found = rows(
+        store.connection, "SELECT DISTINCT dimension FROM ledger.fits WHERE kind = 'latent' ORDER BY dimension"
+    )
+    return [dimension for (dimension,) in found]
 
 
 def source_of(store: Store, as_of: datetime | None = None) -> Source:
@@ -197,13 +210,14 @@ def _series(policy: Policy, releases: list[ReleaseRecord]) -> Series:
 
 
 def series_before(record: ReleaseRecord, earlier: list[ReleaseRecord]) -> Series:
-    """The series as it was when a release was made."""
-    return _series(_policy_of(record), earlier)
+    """The series as it was when a release was made, with what was declared for it."""
+    return replace(_series(_policy_of(record), earlier), declared=declared_before([*earlier, record]))
 
 
-def _record(draft: Draft, day: date, policy: Policy) -> tuple[ReleaseRecord, list[str]]:
+def _record(draft: Draft, day: date, kept: Series, licence: str | None) -> tuple[ReleaseRecord, list[str]]:
     from isuit.estimator import ESTIMATOR_VERSION
 
+    policy = kept.policy
     lines = [row.line() for row in draft.rows]
     name = day.isoformat()
     topics = sorted(draft.bins.items(), key=lambda item: str(item[0]))
@@ -215,7 +229,11 @@ def _record(draft: Draft, day: date, policy: Policy) -> tuple[ReleaseRecord, lis
         observed_before=dates.cut_off(day, policy.lag_days).date(),
         policy=policy.model_dump(),
         weaker_than_default=policy.weaker_than_default(),
-        metrics=[_metric(topic, bins, draft.discrimination.get(topic)) for topic, bins in topics],
+        metrics=[
+            _metric(topic, bins, draft.discrimination.get(topic), kept.declared.get(topic.dimension, Declared()))
+            for topic, bins in topics
+        ],
+        licence=licence,
         citation=f"Inverse Suitability atlas, release {name}, made with isuit {__version__}",
         estimator_version=ESTIMATOR_VERSION,
         tool_version=__version__,
@@ -246,8 +264,7 @@ def _record(draft: Draft, day: date, policy: Policy) -> tuple[ReleaseRecord, lis
     return record, lines
 
 
-def _metric(topic: Topic, bins: Bins, discrimination: float | None) -> MetricDescription:
-    standard_name, units = described(topic.dimension)
+def _metric(topic: Topic, bins: Bins, discrimination: float | None, declared: Declared) -> MetricDescription:
     return MetricDescription(
         activity=topic.activity,
         dimension=topic.dimension,
@@ -255,8 +272,8 @@ def _metric(topic: Topic, bins: Bins, discrimination: float | None) -> MetricDes
         upper=bins.upper,
         bins=bins.number,
         width=bins.width,
-        units=units,
-        standard_name=standard_name,
+        units=declared.units,
+        standard_name=declared.standard_name,
         discrimination=discrimination,
     )
 

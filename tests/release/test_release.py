@@ -50,6 +50,26 @@ def schema(name: str) -> Any:
     return json.loads((ROOT / "schemas" / f"{name}.schema.json").read_text())
 
 
+def test_units_names_and_licence_are_declared(lab: Lab) -> None:
+    store = lab.store(three_cells(), sites=PLACES)
+    declared = ("--units", "knot", "--standard-name", "wind_speed", "--licence", "CC-BY-4.0")
+    assert "no fit of the dimension" in lab.export(store, FIRST, "--units", "wave=m").err
+    answer = lab.export(store, FIRST, *declared)
+    assert answer.code == 0, answer.err
+    assert {row["units"] for row in answer.rows} == {"knot"}
+    metric = answer.metadata["metrics"][0]
+    assert (metric["units"], metric["standard_name"], answer.metadata["licence"]) == ("knot", "wind_speed", "CC-BY-4.0")
+    assert lab.isuit("rederive", FIRST, "--store", store).code == 0
+    # The next release has them without being told, and cannot change what its carried rows say.
+    refused = lab.export(store, "2026-04-01", "--units", "m s-1")
+    assert (refused.code, "leave the option out" in refused.err) == (3, True)
+    later = lab.export(store, "2026-04-01")
+    assert later.code == 0, later.err
+    assert {row["units"] for row in later.rows} == {"knot"}
+    assert later.metadata["licence"] == "CC-BY-4.0"
+    assert lab.isuit("rederive", "2026-04-01", "--store", store).code == 0
+
+
 def test_rows_and_metadata_follow_their_schemas(released: tuple[Path, Answer]) -> None:
     _, answer = released
     for row in answer.rows:
@@ -59,8 +79,10 @@ def test_rows_and_metadata_follow_their_schemas(released: tuple[Path, Answer]) -
     assert answer.cells == {h3.latlng_to_cell(*place, 7) for place in PLACES.values()}
     assert answer.metadata["observed_before"] == "2025-10-03"
     assert answer.metadata["weaker_than_default"] == ["noise"]
-    assert answer.metadata["metrics"][0]["standard_name"] == "wind_speed"
-    assert {row["units"] for row in answer.rows} == {"knot"}
+    # Nothing is guessed from a dimension called wind_kn.
+    assert answer.metadata["metrics"][0]["standard_name"] is None
+    assert {row["units"] for row in answer.rows} == {None}
+    assert answer.metadata["licence"] is None
     for row in answer.rows:
         assert (row["latitude"], row["longitude"]) == pytest.approx(h3.cell_to_latlng(row["h3"]), abs=1e-6)
         assert row["metric"] == pytest.approx((row["metric_lower"] + row["metric_upper"]) / 2)
