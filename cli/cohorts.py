@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .options import Column, Csv, DropMissing, Json, Metrics, Timezone
+from .options import Column, Csv, DropMissing, Json, Metrics, Query, Timezone
 from .output import note, print_json
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ Files = Annotated[
 
 def hash_cohort(
     files: Files,
+    query: Query = None,
     metric: Metrics = None,
     column: Column = None,
     timezone: Timezone = None,
@@ -31,11 +32,11 @@ def hash_cohort(
 ) -> None:
     """Print the hash of a cohort, and a report of what was read."""
     from isuit.service import cohorts
-    from isuit.service.inputs import parse_csv, parse_mapping
+    from isuit.service.inputs import cohort_source, parse_csv, parse_mapping
 
     with _defects_as_json(json):
         found = cohorts.read(
-            files,
+            cohort_source(files, query),
             columns=parse_mapping(column, metric),
             metrics=metric,
             timezone=timezone,

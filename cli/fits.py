@@ -10,7 +10,20 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from .curves import print_curves, print_ranking, print_sketch, require_sites
-from .options import DEFAULT_STORE, DEFAULT_WAIT, Column, Csv, DropMissing, Fit, Json, Metrics, Store, Timezone, Wait
+from .options import (
+    DEFAULT_STORE,
+    DEFAULT_WAIT,
+    Column,
+    Csv,
+    DropMissing,
+    Fit,
+    Json,
+    Metrics,
+    Query,
+    Store,
+    Timezone,
+    Wait,
+)
 from .output import note, print_json, print_table, progress_bar
 
 if TYPE_CHECKING:
@@ -40,8 +53,10 @@ def init(
 
 def fit(
     cohort: Annotated[
-        list[str], typer.Option("--cohort", help="A Parquet, CSV or Arrow file, a directory or a glob. Repeatable.")
+        list[str],
+        typer.Option("--cohort", help="A Parquet, CSV or Arrow file, a directory, a glob, an address. Repeatable."),
     ],
+    query: Query = None,
     activity: Annotated[str, typer.Option("--activity", help="What the riders do.")] = "unspecified",
     dimension: Annotated[
         str | None,
@@ -89,7 +104,15 @@ def fit(
     """Canonicalise, hash, gate and fit a cohort, and record the result."""
     from isuit.domain import FitConfig
     from isuit.service.fitting import fit as run
-    from isuit.service.inputs import checked_label, dimension_of, parse_csv, parse_mapping, read_anchor, read_sites
+    from isuit.service.inputs import (
+        checked_label,
+        cohort_source,
+        dimension_of,
+        parse_csv,
+        parse_mapping,
+        read_anchor,
+        read_sites,
+    )
 
     dimension = dimension or dimension_of(metric)
     config = FitConfig(
@@ -105,7 +128,7 @@ def fit(
     with progress_bar(quiet=json) as progress:
         fitted = run(
             store,
-            cohort,
+            cohort_source(cohort, query),
             config,
             columns=parse_mapping(column, metric),
             metrics=metric,

@@ -43,6 +43,10 @@ Csv = Annotated[
 DropMissing = Annotated[
     bool, typer.Option("--drop-missing", help="Leave rows without a rider, a metric or an outcome out, counted.")
 ]
+Query = Annotated[
+    str | None,
+    typer.Option("--query", help="SQL that selects the columns, where the cohort is a postgresql:// address."),
+]
 Timezone = Annotated[
     str | None, typer.Option("--timezone", help="The zone of timestamps that carry none, such as UTC.")
 ]

@@ -19,6 +19,7 @@ from isuit.errors import IsuitError
 if TYPE_CHECKING:
     from isuit.domain import Exposure, GateReading, SkillPrior, Split
     from isuit.published import Canonicalised, CohortRead, ProofCheck, RederiveReport, ReleaseCheck, Witnessed
+    from isuit.service.inputs import Query
     from isuit.service.notebook import StoreHandle
     from isuit.service.results import Fit
 
@@ -33,6 +34,7 @@ __all__ = [
     "hash",
     "latent_demo",
     "open",
+    "query",
     "rederive_bundle",
     "witness",
 ]
@@ -107,6 +109,17 @@ def hash(
     from isuit.service.cohorts import read
 
     return read(cohort, columns=columns, metrics=metrics, timezone=timezone, csv=csv, drop_missing=drop_missing)
+
+
+def query(url: str, sql: str) -> Query:
+    """What a query of a PostgreSQL database gives, as a cohort for `fit` and `hash`; needs `isuit[postgres]`.
+
+    >>> isuit.query("postgresql://localhost/surf", "SELECT rider, metric, outcome FROM outings")
+    <query of a postgresql database>
+    """
+    from isuit.service.inputs import Query
+
+    return Query(url, sql)
 
 
 def canonicalise(

@@ -57,7 +57,9 @@ GRAPH = {
     ),
     "estimator": Allowed(f"columns domain errors record {ROOMS}", "numpy scipy", pure=True),
     # Files in, cohorts out.
-    "ingest": Allowed("canonical columns documents domain errors files tables", "duckdb numpy pyarrow"),
+    "ingest": Allowed(
+        "canonical columns documents domain errors files tables", "adbc_driver_postgresql duckdb numpy pyarrow"
+    ),
     # Where rows live, and what is done with them.
     "store": Allowed("canonical documents domain errors", "duckdb pyarrow rfc8785"),
     "audit": Allowed(

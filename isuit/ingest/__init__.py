@@ -6,6 +6,7 @@ held in memory, outcomes need not be.
 """
 
 from isuit.ingest.cohort import Cohort, Report, read_cohort
+from isuit.ingest.databases import Query
 from isuit.ingest.dialects import parse_csv
 from isuit.ingest.layout import parse_mapping
 from isuit.ingest.refusals import Refusal, RefusedCohort
@@ -13,6 +14,7 @@ from isuit.ingest.writing import refuse_to_overwrite, write_canonical
 
 __all__ = [
     "Cohort",
+    "Query",
     "Refusal",
     "RefusedCohort",
     "Report",

@@ -26,11 +26,22 @@ from isuit.columns import SLICE_ROWS, Column
 from isuit.domain import NO_SITE, NO_TIME, Observations
 from isuit.errors import InputError
 from isuit.ingest import values
+from isuit.ingest.databases import POSTGRES, REMOTE, Query, fetched, rows_of, scheme_of
 from isuit.ingest.dialects import SEPARATORS, Dialect, declared, fold, is_header, look
 from isuit.ingest.layout import OPTIONAL, Agreement, checked_metrics, locate, wanted
 from isuit.ingest.refusals import Place, Refusals
 from isuit.ingest.sorting import IN_MEMORY_ROWS, LEFT_OUT, SPILL_BYTES, Outcomes, Ranks, Sorter
-from isuit.ingest.sources import WRONG_FIELDS, Source, Unreadable, is_table, open_file, open_object, paths_of
+from isuit.ingest.sources import (
+    WRONG_FIELDS,
+    Source,
+    Unreadable,
+    is_table,
+    open_file,
+    open_object,
+    partitions,
+    paths_of,
+    with_partitions,
+)
 from isuit.ingest.times import Defects, from_text, from_timestamps, zone_named
 
 Progress = Callable[[str, float], None]
@@ -203,7 +214,8 @@ def read_cohort(
     spill_bytes: int = SPILL_BYTES,
     progress: Progress = lambda stage, share: None,
 ) -> Cohort:
-    """Read and validate a cohort: a path, a list of paths, a directory, a glob, `-` for standard input, or a table.
+    """Read and validate a cohort: a path, a list of paths, a directory, a glob, an address, `-` for standard input, a
+    `Query` of a database, or a table.
 
     `columns` maps our names to theirs. `metrics` names the conditions where there are several, or the column of the
     one there is; without it that is `metric`. `timezone` is the zone of times that carry none. `csv` declares how CSV
@@ -217,14 +229,20 @@ def read_cohort(
     options = declared(csv)
     sorter = Sorter(temporary, in_memory_rows, spill_bytes)
     reader = _Reader(refusals, named, timezone, sorter, progress, options, drop_missing)
-    if is_table(source):
+    if isinstance(source, Query):
+        with rows_of(source) as stream:
+            reader.read(open_object(stream, "the query"), mapping)
+    elif is_table(source):
         reader.read(open_object(source), mapping)
     elif isinstance(source, (str, os.PathLike, Sequence)):
         with _files(source, temporary) as paths:
             for number, path in enumerate(paths):
-                opened = open_file(path, refusals, wanted(mapping, named), options)
+                kept = partitions(path, source)
+                needed = [name for name in wanted(mapping, named) if name not in kept]
+                opened = open_file(path, refusals, needed, options)
                 if opened:
-                    reader.read(opened, mapping, number, len(paths))
+                    numbers = [mapping.get(ours, ours) for ours in (*named, "outcome")]
+                    reader.read(with_partitions(opened, kept, numbers), mapping, number, len(paths))
     else:
         raise InputError("a cohort is a path, a list of paths or a table with the Arrow interface")
     return reader.cohort(exclude)
@@ -232,7 +250,20 @@ def read_cohort(
 
 @contextmanager
 def _files(source: Any, temporary: Path | None) -> Iterator[list[Path]]:
-    """The files to read. Standard input becomes one, because a source is looked at before it is read."""
+    """The files to read. Standard input becomes one, because a source is looked at before it is read; so does a file
+    behind an address."""
+    listed = [source] if isinstance(source, (str, os.PathLike)) else source
+    addresses = [str(item) for item in listed if scheme_of(item)]
+    if any(scheme_of(address) in POSTGRES for address in addresses):
+        raise InputError("a database needs a query beside its address: give --query 'SELECT rider, metric, outcome'")
+    if addresses:
+        if len(listed) > 1:
+            raise InputError("a file behind an address is read by itself: fetch the files and name them together")
+        if scheme_of(addresses[0]) not in REMOTE:
+            raise InputError(f"{scheme_of(addresses[0])}:// is not read: give a path, or {', '.join(REMOTE)}")
+        with tempfile.TemporaryDirectory(dir=temporary) as folder, fetched(addresses[0], Path(folder)) as place:
+            yield [place]
+        return
     if source not in ("-", ["-"]):
         yield paths_of(source)
         return

@@ -98,7 +98,7 @@ class ReleaseMetadata(Finite):
     difficulty_units: str = DIFFICULTY_UNITS
     metrics: list[MetricDescription]
     join: str = JOIN
-    licence: str | None = Field(description="As the operator declares it; null where they did not.")
+    licence: str | None = Field(default=None, description="As the operator declares it; null where they did not.")
     citation: str
     estimator_version: str
     tool_version: str

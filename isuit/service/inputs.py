@@ -10,14 +10,16 @@ from typing import Any
 from isuit.documents import read_text
 from isuit.domain import check_label
 from isuit.errors import InputError
-from isuit.ingest import parse_csv, parse_mapping
+from isuit.ingest import Query, parse_csv, parse_mapping
 from isuit.release.policy import read_policy as read_policy_file
 from isuit.store.sites import Coordinates
 from isuit.tables import read_table
 
 __all__ = [
+    "Query",
     "checked_label",
     "checked_points",
+    "cohort_source",
     "dimension_of",
     "parse_csv",
     "parse_mapping",
@@ -31,6 +33,15 @@ CURVE_KEYS = ("points", "curve", "suitability")  # where a profile keeps the cur
 POINT_KEYS = ("x", "metric", "value")
 LONGEST_LABEL = 100
 ANCHOR, SITES = "the file of --anchor", "the file of --sites"
+
+
+def cohort_source(files: Sequence[str], query: str | None) -> Sequence[str] | Query:
+    """The files that are named, or, with a query, what it gives: then the one name is a database's address."""
+    if query is None:
+        return files
+    if len(files) != 1:
+        raise InputError("--query is asked of one database: give its address alone")
+    return Query(files[0], query)
 
 
 def dimension_of(metrics: Sequence[str] | None) -> str:

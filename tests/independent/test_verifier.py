@@ -136,7 +136,7 @@ def test_it_takes_what_isuit_writes_and_nothing_else(store_copy: Path, tmp_path:
     assert run("checkpoint", signed, "--key", new, "--witness", tmp_path / "witness.key").returncode == 0
     assert "not signed" in run("checkpoint", signed, "--key", key).stderr
     text = (tmp_path / "atlas.jsonl").read_text()
-    (tmp_path / "changed.jsonl").write_text(text.replace("CC-BY-4.0", "CC-BY-4.1"))
+    (tmp_path / "changed.jsonl").write_text(text.replace('"licence":null', '"licence":"CC0"'))
     assert "metadata are not those" in run("release", tmp_path / "changed.jsonl").stderr
 
 

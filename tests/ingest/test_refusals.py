@@ -391,13 +391,6 @@ def test_directory_with_other_files(refused: Refused, tmp_path: Path) -> None:
     assert "also holds 1 file that is no Parquet, CSV or Arrow by name" in refused(tmp_path / "d")
 
 
-def test_directory_that_keeps_values_in_names(refused: Refused, tmp_path: Path) -> None:
-    folder = tmp_path / "d" / "site=Tarifa"
-    folder.mkdir(parents=True)
-    pq.write_table(pa.table(columns(site=None)), folder / "a.parquet")
-    assert "keeps values in names of directories" in refused(tmp_path / "d")
-
-
 def test_empty_file(refused: Refused) -> None:
     assert "cohort.csv is empty" in refused(b"")
 
