@@ -14,8 +14,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import duckdb
-
 from isuit.errors import InputError
 
 POSTGRES = ("postgres", "postgresql")
@@ -86,6 +84,8 @@ def rows_of(query: Query) -> Iterator[Any]:
 @contextmanager
 def fetched(address: str, folder: Path) -> Iterator[Path]:
     """A file behind an address as a file here, for as long as it is read."""
+    import duckdb
+
     scheme = scheme_of(address)
     connection = duckdb.connect(config={"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"})
     place = folder / (Path(urlsplit(address).path).name or "download")
