@@ -1,11 +1,12 @@
 """Erasures in random stores: whether any is left locked, and whether any byte of the rider is left.
 
     python benchmarks/erasure_stores.py [--stores 300] [--first 0] [--threads 1 2 4 8 16] [--long-every 5]
-        [--most 50000] [--all-threads]
+        [--most 50000] [--in-turn] [--all-threads]
 
 Each store has one to five cohorts; every fifth (`--long-every`) has a short one before one of three to four row groups,
 where DuckDB leaves free blocks if it writes with several threads. The store is written uncompressed, so that a search
-of its bytes says something; one rider, in every cohort, is erased from a copy of it with each number of threads.
+of its bytes says something; one rider, in every cohort, is erased from a copy of it with each number of threads, or
+with `--in-turn` with one of the numbers, the next store's being the next.
 Afterwards the store must open and hold nothing pending, no file of it may hold the ID or its first eight bytes (what a
 zone map keeps), and at the end of each store's last erasure `verify` must agree.
 
@@ -95,6 +96,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2, 4, 8, 16])
     parser.add_argument("--long-every", type=int, default=5, help="how often a store has a cohort of half a million")
     parser.add_argument("--most", type=int, default=50_000, help="outcomes of the largest cohort of other stores")
+    parser.add_argument("--in-turn", action="store_true", help="each store with one number of threads")
     parser.add_argument("--all-threads", action="store_true", help="write the copy with all threads")
     parser.add_argument("--directory", type=Path, help="where to work; by default the system's temporary directory")
     options = parser.parse_args()
@@ -107,10 +109,11 @@ def main() -> None:
         store, copy = Path(folder) / "store", Path(folder) / "copy"
         for seed in range(options.first, options.first + options.stores):
             make_store(store, seed, options.long_every, options.most)
-            for threads in options.threads:
+            numbers = [options.threads[seed % len(options.threads)]] if options.in_turn else options.threads
+            for threads in numbers:
                 shutil.copytree(store, copy)
                 found[threads] += erase(copy, threads)
-                if threads == options.threads[-1]:
+                if threads == numbers[-1]:
                     disagreements += len(verify(copy).disagreements)
                 shutil.rmtree(copy)
             shutil.rmtree(store)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pseudo_terminal import received
 
 from isuit.ingest import read_cohort
 
@@ -24,20 +25,11 @@ def on_a_terminal(*arguments: str) -> tuple[str, str]:
     environment = os.environ | {"TERM": "xterm", "COLUMNS": "120"}
     with subprocess.Popen(["isuit", *arguments], stdout=subprocess.PIPE, stderr=theirs, env=environment) as process:
         os.close(theirs)
-        seen = b""
-        while True:
-            try:
-                part = os.read(ours, 1 << 16)
-            except OSError:  # Linux says so when the other end is closed
-                break
-            if not part:
-                break
-            seen += part
+        seen = received(ours)
         assert process.stdout is not None
         out = process.stdout.read().decode()
-    os.close(ours)
-    assert process.returncode == 0, seen.decode()
-    return out, re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", seen.decode())
+    assert process.returncode == 0, seen
+    return out, seen
 
 
 def test_a_fit_tells_its_stage_its_iterations_and_the_time_left(

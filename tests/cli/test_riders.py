@@ -11,20 +11,22 @@ import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 import jsonschema
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from isuit.cli.app import main
 
 from isuit.erasure import rewrite
 from isuit.ingest import read_cohort
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "erasure"))
 from cohort_stores import MARKED, add_cohort, cohort_table, contents, files_with, held, small_store
+
+if TYPE_CHECKING:
+    from conftest import Answer
 
 SCHEMAS = Path(__file__).parents[2] / "schemas"
 # Python's splitlines would break at the separators in the middle; control characters cannot be in an ID.
@@ -43,31 +45,6 @@ ODD = [
     ),
     *("wind", "north", "10", "latent", "core", "1", "back\\slash", '{"a":1}', "isuit-c1", "a b", "ø" * 300),
 ]
-
-
-class Answer(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-@pytest.fixture
-def isuit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Callable[..., Answer]:
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments: str | Path) -> Answer:
-        monkeypatch.setattr(sys, "argv", ["isuit", *map(str, arguments)])
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as stop:
-            main()
-        written = capsys.readouterr()
-        return Answer(int(stop.value.code or 0), written.out, written.err)
-
-    return run
 
 
 @pytest.fixture
@@ -201,16 +178,16 @@ def test_a_reader_makes_it_wait(isuit: Callable[..., Answer], store: Path) -> No
 
 
 def on_a_terminal(answer: bytes, *arguments: str) -> tuple[int, str]:
-    """Run the console script with a terminal as standard input; its exit code and what it said."""
+    """Run a process with a terminal as standard input; its exit code and what it said."""
     ours, theirs = pty.openpty()
-    program = Path(sys.executable).with_name("isuit")
     os.write(ours, answer)
-    done = subprocess.run([program, *arguments], stdin=theirs, capture_output=True, text=True, check=False)
+    done = subprocess.run(["isuit", *arguments], stdin=theirs, capture_output=True, text=True, check=False)
     os.close(ours)
     os.close(theirs)
     return done.returncode, done.stdout + done.stderr
 
 
+@pytest.mark.usefixtures("quick_isuit")
 def test_a_terminal_is_asked(store: Path) -> None:
     code, said = on_a_terminal(b"n\n", "delete-rider", MARKED, "--store", str(store))
     assert code == 2

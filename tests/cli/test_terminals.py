@@ -12,6 +12,7 @@ import termios
 from pathlib import Path
 
 import pytest
+from pseudo_terminal import received
 
 from isuit.service import history
 
@@ -29,18 +30,9 @@ def screen(columns: int, *arguments: str | Path) -> list[str]:
         ["isuit", *map(str, arguments)], stdin=theirs, stdout=theirs, stderr=theirs, env=environment
     ) as process:
         os.close(theirs)
-        seen = b""
-        while True:
-            try:
-                part = os.read(ours, 1 << 16)
-            except OSError:  # Linux says so when the other end is closed
-                break
-            if not part:
-                break
-            seen += part
-    os.close(ours)
-    assert process.returncode == 0, seen.decode()
-    return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", seen.decode()).splitlines()
+        seen = received(ours)
+    assert process.returncode == 0, seen
+    return seen.splitlines()
 
 
 def too_long(lines: list[str], columns: int) -> list[str]:

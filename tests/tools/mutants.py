@@ -36,7 +36,14 @@ PATIENCE = (
 # that are run where those did not, unless `--quick` is given. The longest beginning that fits a module counts.
 TARGETS: dict[str, tuple[str, str]] = {
     "isuit/audit/": ("audit/test_digests audit/test_verification", "audit/test_rederivation cli/test_audit"),
-    "isuit/audit/commitments": ("audit/test_commitments", "audit/test_verification"),
+    **{f"isuit/audit/{name}": (f"audit/test_{name}", "audit/test_verification") for name in ("commitments", "digests")},
+    **{
+        f"isuit/audit/{name}": (f"audit/test_{name}", "cli/test_audit")
+        for name in ("catalogue", "directory", "witness")
+    },
+    **dict.fromkeys(("isuit/audit/merkle", "isuit/audit/extension"), ("audit/test_merkle", "audit/test_extension")),
+    **dict.fromkeys(("isuit/audit/notes", "isuit/audit/keys"), ("audit/test_notes", "audit/test_extension")),
+    **dict.fromkeys(("isuit/audit/proofs", "isuit/audit/proving"), ("audit/test_proofs", "release/test_proof")),
     "isuit/audit/results": ("audit/test_rederivation", "audit/test_verification"),
     "isuit/audit/rederivation": ("audit/test_rederivation", "cli/test_audit"),
     "isuit/audit/bundle": ("audit/test_rederivation", "cli/test_audit"),
@@ -45,6 +52,10 @@ TARGETS: dict[str, tuple[str, str]] = {
     "isuit/erasure/elsewhere": ("erasure/test_elsewhere erasure/test_pseudonyms", "cli/test_riders"),
     "isuit/erasure/suppression": ("service/test_fitting", "cli/test_riders"),
     "isuit/release/": ("release/test_release", "release/test_release_attacks release/test_release_page"),
+    **{
+        f"isuit/release/{name}": (f"release/test_{name}", "release/test_release") for name in ("noise", "proof", "site")
+    },
+    "isuit/release/persons": ("release/test_persons", "release/test_release_attacks"),
     **dict.fromkeys(
         [f"isuit/release/{name}" for name in ("bins", "carrying", "cells", "identities", "rounding", "screening")],
         ("release/test_screening release/test_carrying release/test_rounding", "release/test_release"),
@@ -191,7 +202,10 @@ def modules(wanted: list[str], quick: bool) -> Iterator[tuple[Path, list[str]]]:
 
 def preload() -> None:
     """What every test imports; nothing of isuit, or the mutant would come too late."""
-    for name in ("duckdb", "pandas", "pyarrow.parquet", "pydantic", "pytest", "scipy.optimize", "scipy.sparse.csgraph"):
+    for name in (
+        *("duckdb", "h3", "numba", "pandas", "pyarrow.parquet", "pydantic", "pytest", "rich.console"),
+        *("scipy.optimize", "scipy.sparse.csgraph", "scipy.special", "typer"),
+    ):
         importlib.import_module(name)
 
 
