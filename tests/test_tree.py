@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -57,3 +59,17 @@ def test_a_file_with_the_name_of_a_module_stands_beside_that_modules_own(folder:
         name = path.stem.removeprefix("test_")
         homes = [package for package, place in everywhere.items() if name in modules(place)]
         assert folder in homes or not homes, f"{path.name} is in {folder}, and the module {name} in {homes}"
+
+
+# A path below a folder of the repository, wherever it is written: in a comment, a docstring, a page.
+NAMED = re.compile(
+    r"(?<![\w./-])(?:isuit|docs|schemas|benchmarks|tools|verifier|tests)/[\w./-]*\.(?:py|md|json|js|html)\b"
+)
+
+
+def test_every_file_that_is_named_is_there() -> None:
+    listed = subprocess.run(["git", "ls-files", "*.py", "*.md"], cwd=ROOT, capture_output=True, text=True, check=False)
+    names = listed.stdout.split() or [path.relative_to(ROOT).as_posix() for path in ROOT.glob("[!.]*/**/*.py")]
+    found = {(name, path) for name in names for path in NAMED.findall((ROOT / name).read_text())}
+    assert len(found) > 100
+    assert [(name, path) for name, path in sorted(found) if not (ROOT / path).exists()] == []
