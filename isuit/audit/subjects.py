@@ -70,7 +70,11 @@ def check_cohort(
         digest.update(lines)
         salt = leaves.salts.get(rider)
         leaves.meet(rider, None if salt is None else rows_leaf(salt, lines))
-    if leaves.close(erased):
+    riders = len(leaves.salts)
+    if riders > cohort.riders:
+        leaves.too_many(cohort.riders)
+    # Riders who were erased may be back, each under a new leaf; then the empty leaves say nothing about the rows.
+    if leaves.close(erased) or riders == cohort.riders:
         found.complete_cohorts += 1
         if f"{canonical.format_of(cohort.metrics)}:{digest.hexdigest()}" != cohort.cohort_hash:
             found.disagree("personal.outcomes", f"the rows of {cohort.cohort_hash} do not have this hash")
@@ -159,6 +163,9 @@ class Leaves:
             )
         self._found.erased_leaves += empty.total()
         return not empty
+
+    def too_many(self, registered: int) -> None:
+        self._either(f"{self._subject}: there are rows of more than the {registered} riders that were registered")
 
     def _either(self, sentence: str) -> None:
         """A leaf cannot tell rows from salts: both tables are named."""

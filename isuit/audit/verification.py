@@ -129,7 +129,7 @@ class Expected:
                 for table, digests in content.get("rows_digest", {}).items():
                     expected.rows.setdefault(table, {}).update(digests)
                 expected.tables.update(content.get("table_digest", {}))
-                if event.kind == "cohort-registered":
+                if event.kind in ("cohort-registered", "rows-returned"):
                     expected.commitments[content["cohort_hash"]] = content["commitment"]
                 elif event.kind == "fit-recorded":
                     expected.commitments[content["fit_id"]] = content["commitment"]

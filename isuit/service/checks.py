@@ -176,13 +176,14 @@ def _with_stored_outcomes(store: Store, material: Material) -> Material:
     with found.checking("personal.outcomes"):
         erased = erased_leaves(store.connection).get(cohort.cohort_hash, [])
         check_cohort(store.connection, cohort, erased, found)
+    gone = 0 if found.complete_cohorts else found.erased_leaves  # whoever came back is not gone
     batches = list(stored_outcomes(store.connection, cohort.cohort_hash))
     return replace(
         material,
         outcomes=pa.Table.from_batches(batches, canonical.schema_of(cohort.metrics)) if batches else None,
-        erased=found.erased_leaves > 0,
+        erased=gone > 0,
         other_rows=bool(found.disagreements),
-        notes=(f"{found.erased_leaves} of {cohort.riders} riders were erased",) if found.erased_leaves else (),
+        notes=(f"{gone} of {cohort.riders} riders were erased",) if gone else (),
     )
 
 

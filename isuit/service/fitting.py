@@ -27,7 +27,7 @@ from isuit.limits import Memory
 from isuit.published import FitDetail, FitSummary
 from isuit.service.details import detail_of
 from isuit.service.inputs import sites_of
-from isuit.service.recording import record_fit
+from isuit.service.recording import Recorded, record_fit
 from isuit.service.stores import DEFAULT_WAIT, open_store
 from isuit.store.fits import StoredFit, get_fit
 from isuit.store.opening import Store, is_store
@@ -141,7 +141,7 @@ def _folded(site: str) -> str:
     return re.sub(r"[\W_]", "", site).casefold()
 
 
-def _fitted(store: Store, fit_id: str, cohort: Cohort, recorded: bool, guesses: list[str]) -> Fitted:
+def _fitted(store: Store, fit_id: str, cohort: Cohort, recorded: Recorded, guesses: list[str]) -> Fitted:
     record = get_fit(store.connection, fit_id)
     assert record is not None
     detail = detail_of(store.connection, record)
@@ -151,11 +151,16 @@ def _fitted(store: Store, fit_id: str, cohort: Cohort, recorded: bool, guesses: 
             f"{cohort.report.excluded_rows} rows of riders who opted out were left out; cohort_hash is of the rows "
             "kept, and `isuit hash` of the file itself differs"
         )
+    if recorded.returned:
+        notes.append(
+            f"the rows of {recorded.returned} riders who were erased are back under the cohort's hash; skills that "
+            "earlier fits had of them are not"
+        )
     shown = detail.fit
     return Fitted(
         fit_id=shown.fit_id,
         cohort_hash=shown.cohort_hash,
-        recorded=recorded,
+        recorded=recorded.new,
         activity=shown.activity,
         dimension=shown.dimension,
         kind=shown.kind,

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
 import rfc8785
 
 from isuit import __version__
@@ -35,7 +37,15 @@ from isuit.store.cohorts import (
 )
 from isuit.store.fits import StoredFit, curve_rows, get_fit, insert_atlas, insert_fit, insert_skills
 from isuit.store.opening import Store
+from isuit.store.query import rows
 from isuit.store.sites import Coordinates, record_sites
+
+
+class Recorded(NamedTuple):
+    """What recording did: whether the fit is new, and how many erased riders' rows came back with the file."""
+
+    new: bool
+    returned: int
 
 
 def record_fit(
@@ -45,20 +55,22 @@ def record_fit(
     config: FitConfig,
     estimate: Estimate | None,
     sites: Mapping[str, Coordinates],
-) -> bool:
-    """Record what is not there yet, all of it or nothing; whether the fit is new.
+) -> Recorded:
+    """Record what is not there yet, all of it or nothing.
 
     `estimate` is None for a fit that is only confirmed.
     """
     with store.transaction() as connection:
         if record_sites(connection, sites):
             append_event(connection, "sites-recorded", {}, tables=["atlas.sites"], key=store.key)
+        known = find_cohort(connection, cohort.cohort_hash)
+        returned = 0 if known is None else return_rows(connection, cohort, known)
         if estimate is None or get_fit(connection, fit_id) is not None:
-            return False
-        if find_cohort(connection, cohort.cohort_hash) is None:
+            return Recorded(new=False, returned=returned)
+        if known is None:
             register_cohort(connection, cohort)
         _append_fit(connection, fit_id, cohort.cohort_hash, config, estimate)
-    return True
+    return Recorded(new=True, returned=returned)
 
 
 def register_cohort(connection: duckdb.DuckDBPyConnection, cohort: Cohort) -> None:
@@ -71,6 +83,34 @@ def register_cohort(connection: duckdb.DuckDBPyConnection, cohort: Cohort) -> No
     record = _cohort_record(cohort, untimed, bare.root)
     insert_cohort(connection, record)
     _log_cohort(connection, record, cohort.report.excluded_rows)
+
+
+def return_rows(connection: duckdb.DuckDBPyConnection, cohort: Cohort, known: StoredCohort) -> int:
+    """Store again the rows of riders who were erased and are not opted out (any more); how many riders.
+
+    The file has the cohort's hash, so these are the rows that were erased. Their salts are destroyed: each rider gets a
+    new leaf beside the empty one, which stays with its receipt, and an event has the root over all of them.
+    """
+    subject = cohort.cohort_hash
+    here = {
+        rider for (rider,) in rows(connection, "SELECT rider FROM personal.commitments WHERE subject = ?", [subject])
+    }
+    if len(here) == known.riders:
+        return 0
+    present = pa.array(sorted(here), pa.string())
+    for batch in cohort.batches():
+        missing = batch.filter(pc.invert(pc.is_in(batch.column("rider").cast(pa.string()), present)))
+        if len(missing):
+            insert_outcomes(connection, subject, missing)
+    gone = ((rider, lines) for rider, lines in rider_lines(cohort.batches()) if rider not in here)
+    before = [leaf for (leaf,) in rows(connection, "SELECT leaf FROM ledger.leaves WHERE subject = ?", [subject])]
+    new = _commit(connection, subject, ROWS_LEAF_TAG, gone)
+    returned = len(new)
+    new.add(before)
+    connection.execute("UPDATE ledger.cohorts SET commitment = ? WHERE cohort_hash = ?", [new.root, subject])
+    payload = {"cohort_hash": subject, "commitment": new.root, "riders": returned}
+    append_event(connection, "rows-returned", payload, rows={"ledger.cohorts": [subject]})
+    return returned
 
 
 def _store_outcomes(connection: duckdb.DuckDBPyConnection, cohort: Cohort) -> int:

@@ -9,14 +9,17 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from isuit.audit.log import read_log
 from isuit.audit.proofs import entry_of, problems_of
 from isuit.domain import FitConfig
 from isuit.erasure import rewrite
 from isuit.erasure.receipt import binding
 from isuit.errors import NotFound
+from isuit.ingest import read_cohort
 from isuit.published import RequesterCopy
-from isuit.service import checks, fitting, heads, riders
+from isuit.service import checks, fitting, heads, recording, riders
 from isuit.service.stores import open_store
+from isuit.store.cohorts import find_cohort
 from isuit.store.query import rows
 
 
@@ -102,3 +105,77 @@ def test_another_spelling_of_whoever_opted_out_stays_out(tmp_path: Path, cohort_
     with open_store(store) as opened:
         assert rows(opened.connection, "SELECT count(*) FROM personal.suppressed") == [(0,)]
     assert fitting.fit(store, again, config).suppressed_rows == 0
+
+
+@pytest.mark.parametrize("suppress", [True, False])
+def test_rows_come_back_under_the_hash_they_have(
+    tmp_path: Path, cohort_table: Callable[..., pa.Table], suppress: bool
+) -> None:
+    """After a new opt-in, or where nobody opted out: the same file again is the same cohort, whole."""
+    table, store = cohort_table(1, riders=12), tmp_path / "store"
+    config = FitConfig(activity="kitesurfing", dimension="wind")
+    first = fitting.fit(store, table, config)
+    riders.delete_riders(store, ["rider-0003", "rider-0007"], suppress=suppress)
+    assert checks.verify(store).complete_cohorts == 0
+    if suppress:
+        assert fitting.fit(store, table, config).cohort_hash != first.cohort_hash
+        riders.reinstate(store, "rider-0003")
+        riders.reinstate(store, "rider-0007")
+    again = fitting.fit(store, table, config)
+    assert (again.cohort_hash, again.fit_id, again.recorded) == (first.cohort_hash, first.fit_id, False)
+    assert any("rows of 2 riders who were erased are back" in note for note in again.notes)
+    report = checks.verify(store)
+    assert report.ok, report.disagreements
+    assert report.complete_cohorts == report.cohorts
+    assert report.erased_leaves >= 2  # the empty ones stay with their receipt
+    assert checks.rederive(store, first.fit_id).verdict == "identical"
+    assert len(riders.show_rider(store, "rider-0007").rows["personal.outcomes"]) == 15
+    with open_store(store) as opened:
+        events = [event for event in read_log(opened.connection) if event.kind == "rows-returned"]
+        assert [event.content["riders"] for event in events] == [2]
+        assert "rider-0007" not in events[0].payload
+    assert fitting.fit(store, table, config).log_head == again.log_head  # nothing is left to come back
+    checks.bundle(store, first.fit_id, tmp_path / "bundle", with_cohort=True)
+    riders.delete_riders(store, ["rider-0007"])
+    report = checks.verify(store)
+    assert report.ok, report.disagreements
+    assert checks.rederive(store, first.fit_id).verdict == "erased"
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        "UPDATE personal.outcomes SET outcome = 1 - outcome WHERE rider = 'rider-0007'",
+        "UPDATE personal.commitments SET salt = 'x'::BLOB WHERE rider = 'rider-0007'",
+        "DELETE FROM ledger.leaves WHERE leaf IN (SELECT leaf FROM personal.commitments WHERE rider = 'rider-0007')",
+        "UPDATE ledger.cohorts SET commitment = repeat('0', 64)",
+    ],
+)
+def test_what_came_back_is_verified_like_the_rest(
+    tmp_path: Path, cohort_table: Callable[..., pa.Table], edit: str
+) -> None:
+    table, store = cohort_table(1, riders=12), tmp_path / "store"
+    config = FitConfig(activity="kitesurfing", dimension="wind")
+    fitting.fit(store, table, config)
+    riders.delete_riders(store, ["rider-0007"], suppress=False)
+    fitting.fit(store, table, config)
+    with open_store(store, write=True) as opened:
+        opened.connection.execute(edit)
+    assert not checks.verify(store).ok
+
+
+def test_other_rows_than_those_erased_cannot_come_back(tmp_path: Path, cohort_table: Callable[..., pa.Table]) -> None:
+    """A program that brings back what the cohort never held: with every rider there, the hash is computed again."""
+    table, store = cohort_table(1, riders=12), tmp_path / "store"
+    config = FitConfig(activity="kitesurfing", dimension="wind")
+    first = fitting.fit(store, table, config)
+    riders.delete_riders(store, ["rider-0007"], suppress=False)
+    flipped = pa.array([1 - outcome for outcome in table.column("outcome").to_pylist()], table.column("outcome").type)
+    other = table.set_column(table.schema.get_field_index("outcome"), "outcome", flipped)
+    with read_cohort(other) as cohort, open_store(store, write=True) as opened, opened.transaction() as connection:
+        known = find_cohort(connection, first.cohort_hash)
+        assert known is not None
+        cohort.cohort_hash = first.cohort_hash  # a lie
+        recording.return_rows(connection, cohort, known)
+    found = checks.verify(store)
+    assert "personal.outcomes" in {entry.table for entry in found.disagreements}
