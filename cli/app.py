@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from copy import copy
 from typing import Annotated
 
 import typer
@@ -88,12 +90,22 @@ app.command("init", rich_help_panel=STORE)(fits.init)
 app.command("latent-demo", rich_help_panel=PAPER)(demo.latent_demo)
 
 
+def _asked(words: list[str]) -> typer.Typer:
+    """The app with the command that is named: to build the options of all others takes longer than most commands."""
+    asked = copy(app)
+    named = [command for command in app.registered_commands if [command.name] == words]
+    asked.registered_commands = named or app.registered_commands
+    return asked
+
+
 def main() -> None:
     """The console script: errors become one sentence and the exit code of the contract."""
+    # Looking for plugins of pydantic, which nothing here has, reads the metadata of every package that is installed.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     output = outlast()
     code = 0
     try:
-        app()
+        _asked(sys.argv[1:2])()
     except SystemExit as end:
         code = int(end.code or 0)
     except IsuitError as error:

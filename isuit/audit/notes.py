@@ -18,7 +18,6 @@ import re
 from dataclasses import dataclass, field
 
 from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 LOG, WITNESS = 1, 4  # kinds of keys: Ed25519 over the text; timestamped cosignature
@@ -80,8 +79,7 @@ class SigningKey:
     @property
     def verifier(self) -> VerifierKey:
         public = Ed25519PrivateKey.from_private_bytes(self.seed).public_key()
-        raw = public.public_bytes(serialization.Encoding.Raw, serialization.PublicFormat.Raw)
-        return VerifierKey(self.name, self.kind, raw)
+        return VerifierKey(self.name, self.kind, public.public_bytes_raw())
 
     def sign(self, message: bytes) -> bytes:
         return Ed25519PrivateKey.from_private_bytes(self.seed).sign(message)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from isuit.published.releases import ReleaseCheck
-from isuit.release.files import check_file
+from isuit.release.checking import check_file
 from isuit.service.trusted import read_key
 
 

@@ -27,9 +27,10 @@ from isuit.published import ExportReport, Format, MetricDescription, Proof, Rele
 from isuit.release import dates
 from isuit.release.bins import Bins
 from isuit.release.eligibility import Topic
-from isuit.release.files import EXTENSIONS, files
+from isuit.release.files import files
 from isuit.release.format import Declared, lines_digest, metadata_digest, with_proof
 from isuit.release.making import Draft, Progress, Series, Source, make_release
+from isuit.release.names import EXTENSIONS
 from isuit.release.one_series import shared_with
 from isuit.release.policy import Policy, policy_of
 from isuit.release.timeline import Published

@@ -33,7 +33,9 @@ from isuit.ingest import read_cohort
 from isuit.ingest.canonical_file import read_canonical
 from isuit.published import MetricDescription, ReleaseMetadata, ReleaseRow
 from isuit.release import files as release_files
+from isuit.release.checking import check_file
 from isuit.release.format import lines_digest
+from isuit.release.names import EXTENSIONS
 from isuit.release.policy import Policy
 from isuit.service import checks, inputs, riders
 from isuit.service.fitting import fit
@@ -273,7 +275,7 @@ def all_readers(folder: Path) -> list[Reader]:
         ("event of the log", {"event.json": lines[0].encode()}, _event),
     ]
     found = [Reader(name, good, _only(read)) for name, good, read in single]
-    for kind, extension in release_files.EXTENSIONS.items():
+    for kind, extension in EXTENSIONS.items():
         name = f"atlas.{extension}"
         good = {path.name: content for path, content in release_files.files(Path(name), kind, lines, metadata).items()}
         found.append(Reader(f"release as {kind}", good, _check_release(name)))
@@ -284,7 +286,7 @@ def all_readers(folder: Path) -> list[Reader]:
 
 def _check_release(name: str) -> Callable[[Path], Any]:
     def read(folder: Path) -> Any:
-        found = release_files.check_file(folder / name)
+        found = check_file(folder / name)
         assert CANARY not in str(found.problems)
         assert len("; ".join(found.problems)) < 20_000
         return found.model_dump_json()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from readers import Reader, all_readers
 
-from isuit.release.files import check_file
+from isuit.release.checking import check_file
 
 ROUNDS = 25
 

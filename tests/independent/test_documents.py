@@ -12,7 +12,7 @@ from bundles import load_verifier
 
 from isuit.audit.bundle import read_bundle
 from isuit.errors import IsuitError
-from isuit.release.files import check_file
+from isuit.release.checking import check_file
 from isuit.service.proving import check_proof
 from isuit.service.trusted import read_key
 

@@ -11,7 +11,7 @@ from typing import Any, get_args
 import pytest
 
 from isuit.published import Format
-from isuit.release.files import EXTENSIONS
+from isuit.release.names import EXTENSIONS
 from isuit.service import heads
 from isuit.service.release_checks import check_release
 from isuit.service.releases import export_atlas

@@ -13,7 +13,8 @@ from isuit import __version__
 from isuit.pages import data_of
 from isuit.pages.packing import rows_of, unpacked
 from isuit.published import ReleaseMetadata, ReleaseRow
-from isuit.release.files import check_file, files
+from isuit.release.checking import check_file
+from isuit.release.files import files
 from isuit.release.format import lines_digest
 
 CELL = "87386d2eaffffff"

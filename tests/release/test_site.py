@@ -18,7 +18,8 @@ import pandas as pd
 import pytest
 from test_release_page import released
 
-from isuit.release.files import check_file, files
+from isuit.release.checking import check_file
+from isuit.release.files import files
 from isuit.release.timeline import Published
 
 
