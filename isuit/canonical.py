@@ -15,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -42,10 +43,27 @@ def _table(texts: Iterable[str]) -> NDArray[np.void]:
     return np.frombuffer(b"".join(items), dtype=f"V{len(items[0])}")
 
 
-_HOURS_MINUTES = _table(f"{minute // 60:02d}:{minute % 60:02d}:" for minute in range(24 * 60))
-_SECONDS_MILLIS = _table(f"{ms // 1000:02d}.{ms % 1000:03d}" for ms in range(60_000))
-_MICROS = _table(f"{us:03d}Z" for us in range(1000))
-_FOUR_DIGITS = _table(f"{word:04x}" for word in range(1 << 16))
+# Tables of texts are made when the first line is written: most commands write none.
+@cache
+def _hours_minutes() -> NDArray[np.void]:
+    return _table(f"{minute // 60:02d}:{minute % 60:02d}:" for minute in range(24 * 60))
+
+
+@cache
+def _seconds_millis() -> NDArray[np.void]:
+    return _table(f"{ms // 1000:02d}.{ms % 1000:03d}" for ms in range(60_000))
+
+
+@cache
+def _micros() -> NDArray[np.void]:
+    return _table(f"{us:03d}Z" for us in range(1000))
+
+
+@cache
+def _four_digits() -> NDArray[np.void]:
+    return _table(f"{word:04x}" for word in range(1 << 16))
+
+
 _TIME = np.dtype([("day", "V11"), ("hour_minute", "V6"), ("second_milli", "V6"), ("micro_z", "V4")])
 
 
@@ -169,9 +187,9 @@ def _time_texts(times: pa.Array) -> pa.Array:
     in_minute = in_day - minute * MINUTE
     milli = in_minute // 1000
     text["day"] = _day_texts(day)
-    text["hour_minute"] = _HOURS_MINUTES[minute]
-    text["second_milli"] = _SECONDS_MILLIS[milli]
-    text["micro_z"] = _MICROS[in_minute - milli * 1000]
+    text["hour_minute"] = _hours_minutes()[minute]
+    text["second_milli"] = _seconds_millis()[milli]
+    text["micro_z"] = _micros()[in_minute - milli * 1000]
     return as_arrow(text, pa.binary(TIME_WIDTH), missing)
 
 
@@ -194,7 +212,7 @@ def _tails(metrics: Sequence[pa.Array], outcome: pa.Array) -> pa.Array:
     for k, metric in enumerate(metrics):
         bits = (as_numpy(metric) + 0.0).astype(">f8", order="C").view(">u2").reshape(-1, 4)
         for word in range(4):
-            text[f"metric{k}"][:, word] = _FOUR_DIGITS[bits[:, word]]
+            text[f"metric{k}"][:, word] = _four_digits()[bits[:, word]]
         text[f"tab{k}"] = ord("\t")
     text["outcome"] = as_numpy(outcome) + ord("0")
     text["newline"] = ord("\n")

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from isuit.errors import InputError
 
+CLOEXEC = getattr(os, "O_CLOEXEC", 0)  # Windows has none, and hands no descriptor on
 PRIVATE = 0o600  # for what names riders
 PUBLIC = 0o644
 
@@ -78,7 +79,7 @@ def whole_directory(target: Path, mode: int) -> Iterator[Path]:
 
 def _create(part: Path, target: Path, mode: int | None) -> None:
     """An empty file with the permissions it is to have, from the start: nobody may look in while it is written."""
-    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666 if mode is None else mode)
+    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | CLOEXEC, 0o666 if mode is None else mode)
     os.close(descriptor)
     if mode is None and target.exists():
         mode = stat.S_IMODE(target.stat().st_mode)

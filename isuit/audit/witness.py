@@ -7,7 +7,6 @@ killed and started again never signs two histories.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import secrets
@@ -22,6 +21,7 @@ from isuit.audit.notes import LOG, SEED_BYTES, WITNESS, BadNote, Note, Signature
 from isuit.audit.rotations import reachable
 from isuit.documents import read_text
 from isuit.errors import InputError
+from isuit.store.lock import flock
 from isuit.store.paths import DIRECTORY_MODE, FILE_MODE, sync_directory, write_secret
 
 MALFORMED, UNSIGNED, UNKNOWN, CONFLICT, UNPROVEN = 400, 403, 404, 409, 422  # the statuses that C2SP gives a refusal
@@ -123,7 +123,8 @@ class Witness:
         self.directory.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
         descriptor = os.open(self.directory / "LOCK", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            locks = flock()
+            locks.flock(descriptor, locks.LOCK_EX)
             yield
         finally:
             os.close(descriptor)

@@ -9,6 +9,7 @@ from pathlib import Path
 from isuit.errors import InputError
 
 LARGEST_FILE = 64 << 20  # bytes
+CLOEXEC, NONBLOCK = getattr(os, "O_CLOEXEC", 0), getattr(os, "O_NONBLOCK", 0)  # Windows has neither
 
 
 class UnsafeDocument(InputError):
@@ -23,7 +24,7 @@ def require_regular(path: Path, what: str, largest: int | None = None) -> None:
 def read_bytes(path: Path, what: str, largest: int = LARGEST_FILE) -> bytes:
     """The whole content; `what` is how a refusal calls the file. OSError where it cannot be opened."""
     # Without O_NONBLOCK, opening a pipe that nobody writes to never returns.
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    descriptor = os.open(path, os.O_RDONLY | CLOEXEC | NONBLOCK)
     with os.fdopen(descriptor, "rb") as file:
         _check(os.fstat(descriptor), what, largest)
         content = file.read(largest + 1)

@@ -14,9 +14,12 @@ HEAD = r"^[0-9a-f]{64}$"
 
 
 class Published(BaseModel):
-    """Strict, so that a key nobody described cannot leave the store."""
+    """Strict, so that a key nobody described cannot leave the store.
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    A model's validator is built when it is first used: a command uses two or three of some sixty.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     def as_json(self) -> dict[str, Any]:
         """The JSON object that `--json` prints."""

@@ -232,3 +232,17 @@ class TestRefused:
         (store_path / "key").unlink()
         with pytest.raises(StoreError, match="no key file"), open_store(store_path):
             pass
+
+
+def test_a_system_without_flock_can_import_and_is_told(tmp_path: Path) -> None:
+    """Windows has no fcntl: everything is imported there, and a store says why it cannot be."""
+    script = (
+        "import sys; sys.modules['fcntl'] = None\n"
+        "import isuit, isuit.cli.app, isuit.service.notebook, isuit.service.proving, isuit.audit.witness\n"
+        "try: isuit.open(sys.argv[1]).init()\n"
+        "except isuit.IsuitError as error: print(error)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path / "s")], check=False, capture_output=True, text=True
+    )
+    assert "a store needs the locks of Linux or macOS" in done.stdout, done.stderr
