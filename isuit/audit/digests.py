@@ -34,7 +34,7 @@ KEYED_ROWS = {
     "atlas.difficulty": "fit_id",
 }
 # Tables that change as a whole; the personal ones are digested with the store's key, so that the log confirms no guess.
-CHANGEABLE = ("atlas.sites", "personal.pseudonyms", "personal.release_members", "personal.suppressed")
+CHANGEABLE = ("atlas.sites", "ledger.parts", "personal.pseudonyms", "personal.release_members", "personal.suppressed")
 
 
 def tagged(tag: str, *parts: bytes) -> str:

@@ -61,7 +61,7 @@ def check_cohort(
     unused = " OR ".join(
         f"{name} IS NOT NULL" for name in metric_columns(canonical.MOST_METRICS)[len(cohort.metrics) :]
     )
-    of_cohort = "SELECT 1 FROM personal.outcomes WHERE cohort_hash = ?"
+    of_cohort = "SELECT 1 FROM all_outcomes WHERE cohort_hash = ?"
     if unused and rows(connection, f"{of_cohort} AND ({unused}) LIMIT 1", [cohort.cohort_hash]):
         found.disagree("personal.outcomes", f"the rows of {cohort.cohort_hash} hold metrics that it does not have")
     digest = hashlib.sha256(canonical.header(cohort.outcomes, cohort.metrics))
@@ -101,7 +101,7 @@ def check_fit(connection: duckdb.DuckDBPyConnection, fit: StoredFit, erased: lis
     leaves.check_root(fit.commitment)
     skills = rows(
         connection,
-        "SELECT rider, skill_mean, skill_sd, n_outcomes, n_bins, usable FROM personal.skills WHERE fit_id = ?",
+        "SELECT rider, skill_mean, skill_sd, n_outcomes, n_bins, usable FROM all_skills WHERE fit_id = ?",
         [fit.fit_id],
     )
     for row in skills:
@@ -115,9 +115,9 @@ class Leaves:
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, subject: str, table: str, found: Findings) -> None:
         self._subject, self._table, self._found = subject, table, found
-        bare = rows(connection, "SELECT leaf FROM ledger.leaves WHERE subject = ?", [subject])
+        bare = rows(connection, "SELECT leaf FROM all_leaves WHERE subject = ?", [subject])
         self._bare = Counter(leaf for (leaf,) in bare)
-        tied = rows(connection, "SELECT rider, salt, leaf FROM personal.commitments WHERE subject = ?", [subject])
+        tied = rows(connection, "SELECT rider, salt, leaf FROM all_commitments WHERE subject = ?", [subject])
         self.salts: dict[str, bytes] = {rider: salt for rider, salt, _ in tied}
         self._leaf = {rider: leaf for rider, _, leaf in tied}
         self._unmet = set(self.salts)

@@ -21,6 +21,7 @@ from isuit.audit.log import GENESIS, Event, is_head, read_log
 from isuit.store.cohorts import cohort_records
 from isuit.store.fits import fit_records
 from isuit.store.founding import key_digest
+from isuit.store.parts import VIEWS
 from isuit.store.query import rows
 
 Progress = Callable[[str, float], None]
@@ -199,7 +200,7 @@ def _check_commitments(
         tell("fits", 1.0)
     for table, column in subjects.SUBJECT_COLUMNS.items():
         with found.checking(table):
-            strange = {name for (name,) in rows(connection, f"SELECT DISTINCT {column} FROM {table}")} - known
+            strange = {name for (name,) in rows(connection, f"SELECT DISTINCT {column} FROM {VIEWS[table]}")} - known
             if strange:
                 found.disagree(table, f"{table} has rows of {len(strange)} cohorts or fits that were never recorded")
     with found.checking("ledger.receipts"):

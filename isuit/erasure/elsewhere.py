@@ -20,6 +20,7 @@ from typing import Any
 import duckdb
 
 from isuit.erasure.personal import PersonalTable
+from isuit.store.parts import folder_of, listed
 from isuit.store.query import rows
 
 # Names of columns, and keys inside JSON, under which the operator's own words stand.
@@ -39,6 +40,7 @@ PROGRAM_COLUMNS = frozenset(
             *("fit_id", "cohort_hash", "estimator_version", "tool_version", "kind", "commitment", "result_digest"),
         ],
         "ledger.leaves": ["subject", "leaf"],
+        "ledger.parts": ["part", "holds", "subject", "digest"],
         "ledger.receipts": ["receipt_id"],
         "ledger.pending": ["work", "subject"],
         "ledger.releases": ["release_id", "digest"],
@@ -106,7 +108,25 @@ def search_elsewhere(
                         words[f"{place}:{key}" if key else place] += 1
                     else:
                         blocking.add(f"{place}:{key}")
+    if in_parts := _sites_in_parts(connection, names):
+        words["personal.outcomes.site"] += in_parts
     return Elsewhere(dict(words), sorted(blocking))
+
+
+def _sites_in_parts(connection: duckdb.DuckDBPyConnection, names: frozenset[str]) -> int:
+    """How many other riders' rows in parts have a site of that name.
+
+    Nothing else in a part is a word: subjects are in `ledger.parts` too, and salts and leaves are drawn and computed by
+    the program, which the file's digest vouches for. Names are given as values, so that footers rule out most files.
+    """
+    folder = folder_of(connection)
+    files = [str(part.path(folder)) for part in listed(connection) if part.holds == "personal.outcomes"]
+    if not files:
+        return 0
+    values = ", ".join("'" + name.replace("'", "''") + "'" for name in sorted(names))
+    query = f"SELECT count(*) FROM read_parquet(?) WHERE site IN ({values}) AND rider NOT IN ({values})"
+    [(found,)] = rows(connection, query, [files])
+    return int(found)
 
 
 def _text_columns(connection: duckdb.DuckDBPyConnection) -> dict[str, dict[str, str]]:

@@ -25,6 +25,7 @@ from isuit.audit.digests import CHANGEABLE, rider_digest
 from isuit.audit.log import append_event, instant, log_head, read_log
 from isuit.erasure import rewrite
 from isuit.erasure.elsewhere import search_elsewhere
+from isuit.erasure.part_copies import mark
 from isuit.erasure.personal import DIGESTS, PersonalTable, personal_tables, resolve, searching
 from isuit.erasure.receipt import FORMAT, KEPT
 from isuit.erasure.rewrite import ERASURE, fingerprint
@@ -32,6 +33,7 @@ from isuit.errors import PolicyRefusal, StoreError
 from isuit.published import ErasurePlan
 from isuit.spelling import fold
 from isuit.store.opening import Store
+from isuit.store.parts import narrowed, parts_rows, riders_in
 from isuit.store.query import rows
 
 
@@ -45,6 +47,8 @@ class Search:
     leaves: Mapping[str, list[str]]  # by cohort or fit
     roots: Mapping[str, str | None]
     same_names: Mapping[str, int]
+    parts: Mapping[str, frozenset[str]]  # names that stand in each part
+    part_bytes: int  # of these parts
 
     @property
     def names(self) -> frozenset[str]:
@@ -79,16 +83,18 @@ def search(connection: duckdb.DuckDBPyConnection, riders: Sequence[str]) -> Sear
     persons = list(dict.fromkeys(resolve(connection, riders)))
     tables = personal_tables(connection)
     names = frozenset().union(*persons)
-    with searching(connection, names):
+    with searching(connection, names), narrowed(connection, names) as candidates:
         counts = {}
         for table in tables:
-            query = f"SELECT count(*), count(*) FILTER (WHERE {table.about}) FROM {table.name}"
-            [counts[table.name]] = rows(connection, query)
+            query = f"SELECT (SELECT count(*) FROM {table.name}), count(*) FROM {table.source} WHERE {table.about}"
+            [(total, mine)] = rows(connection, query)
+            counts[table.name] = (total + parts_rows(connection, table.name), mine)
         leaves: dict[str, list[str]] = {}
         for subject, leaf in rows(
-            connection, "SELECT subject, leaf FROM personal.commitments WHERE rider IN (SELECT name FROM persons)"
+            connection, "SELECT subject, leaf FROM all_commitments WHERE rider IN (SELECT name FROM persons)"
         ):
             leaves.setdefault(subject, []).append(leaf)
+        parts = riders_in(connection, candidates)
         elsewhere = search_elsewhere(connection, tables, names)
     if elsewhere.blocking:
         raise PolicyRefusal(
@@ -101,7 +107,8 @@ def search(connection: duckdb.DuckDBPyConnection, riders: Sequence[str]) -> Sear
             "SELECT cohort_hash, commitment FROM ledger.cohorts UNION ALL SELECT fit_id, commitment FROM ledger.fits",
         )
     )
-    return Search(persons, tables, counts, leaves, roots, elsewhere.same_names)
+    size = sum(part.bytes for part in candidates if part.part in parts)
+    return Search(persons, tables, counts, leaves, roots, elsewhere.same_names, parts, size)
 
 
 def plan(connection: duckdb.DuckDBPyConnection, riders: Sequence[str]) -> ErasurePlan:
@@ -114,9 +121,9 @@ def decide(store: Store, riders: Sequence[str], *, suppress: bool, bindings: Seq
 
     `bindings` go into the receipt (see `receipt.bind`).
     """
-    _require_space(store)
     # The names are registered outside of the transaction: a view made inside would go with a rollback.
     found = search(store.connection, riders)
+    _require_space(store, found.part_bytes)
     with searching(store.connection, found.names), store.transaction() as connection:
         head_before = log_head(connection)
         _delete(connection, found)
@@ -150,6 +157,7 @@ def decide(store: Store, riders: Sequence[str], *, suppress: bool, bindings: Seq
             key=store.key,
         )
         connection.execute("INSERT INTO ledger.pending VALUES (?, ?, ?)", [ERASURE, receipt_id, now])
+        mark(connection, store.key, found.parts, now)
         rewrite.reached("deciding")
     rewrite.reached("decided")
     return receipt_id
@@ -182,11 +190,11 @@ def _bundles(connection: duckdb.DuckDBPyConnection, subjects: set[str]) -> int:
     return sum(bool({content.get("cohort_hash"), content.get("fit_id")} & subjects) for content in made)
 
 
-def _require_space(store: Store) -> None:
-    """A rewrite that cannot be finished leaves a store that nobody can use: look before deciding."""
-    needed = int(store.paths.database.stat().st_size * 1.1) + (16 << 20)
+def _require_space(store: Store, part_bytes: int) -> None:
+    """A rewrite that cannot be finished leaves a store that nobody can write to: look before deciding."""
+    needed = int((store.paths.database.stat().st_size + part_bytes) * 1.1) + (16 << 20)
     if shutil.disk_usage(store.paths.directory).free < needed:
         raise StoreError(
-            f"erasing rewrites the store and needs {needed >> 20} MiB of free disk; nothing was erased: free some "
-            "space and try again."
+            f"erasing writes the database and the riders' parts anew and needs {needed >> 20} MiB of free disk; "
+            "nothing was erased: free some space and try again."
         )

@@ -14,6 +14,7 @@ import duckdb
 import pyarrow as pa
 
 from isuit.errors import NotFound, StoreError
+from isuit.store.parts import VIEWS, narrowed
 from isuit.store.query import rows
 
 # Tables of `personal` whose riders stand elsewhere than in a column `rider`, or not only there.
@@ -28,6 +29,11 @@ class PersonalTable:
 
     name: str
     rider_columns: tuple[str, ...]
+
+    @property
+    def source(self) -> str:
+        """Where to read all its rows: the table, or table and parts together."""
+        return VIEWS.get(self.name, self.name)
 
     @property
     def about(self) -> str:
@@ -87,10 +93,11 @@ def resolve(connection: duckdb.DuckDBPyConnection, riders: Iterable[str]) -> lis
             paired.setdefault(rider, set()).add(token)
             paired.setdefault(token, set()).add(rider)
         known: set[str] = set()
-        for table in tables:
-            for column in table.rider_columns:
-                query = f"SELECT name FROM persons SEMI JOIN {table.name} found ON persons.name = found.{column}"
-                known.update(name for (name,) in rows(connection, query))
+        with narrowed(connection, (rider for rider in given if is_text(rider))):
+            for table in tables:
+                for column in table.rider_columns:
+                    query = f"SELECT name FROM persons SEMI JOIN {table.source} found ON persons.name = found.{column}"
+                    known.update(name for (name,) in rows(connection, query))
     unknown = [position for position, rider in enumerate(given, start=1) if rider not in known]
     if unknown:
         which = "" if len(given) == 1 else f" (number {', '.join(map(str, unknown[:10]))} of those given)"

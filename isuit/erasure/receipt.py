@@ -47,6 +47,7 @@ METHOD = [
     "every text, JSON and blob column of the store was searched for the IDs as whole values",
     "the rows left were copied into a new file, and compared table by table with the old one by count and digest",
     "nothing but these rows was written into the new file: every column holds as many physical as logical rows",
+    "parts that held the riders were copied without them into new files, compared in the same way, and listed instead",
     "the new file replaced the old one only after these checks; the old one is overwritten and removed",
 ]
 

@@ -3,14 +3,17 @@
 DuckDB's DELETE, CHECKPOINT and VACUUM leave deleted values in the file and its zone maps; only a new file is clean.
 
     settle      checkpoint and close, so that no WAL is left that a later open could apply to the new file
+    parts       every part that holds one of the riders is copied without them (`part_copies`), under another name
     copy        schema and rows into tmp/, in one transaction together with `erasure-completed`; compared with the old
                 file before the transaction commits
     inspect     physical against logical row counts
     sync, swap  fsync; hard-link the old file to store.duckdb.retired; rename the new one over store.duckdb
-    destroy     overwrite and unlink the retired file, sync the directory, empty tmp/
+    destroy     overwrite and unlink the parts that the new file does not list and the retired file, sync the directory,
+                empty tmp/
 
 A crash leaves one of three states, and `finish` continues from each: pending work in the database (start over; whatever
-is in tmp/ was swept), a retired file that still *is* the database (unlink that name), or one that is not (destroy it).
+is in tmp/ was swept, and copies of parts, which no database lists yet, are removed), a retired file that still *is* the
+database (unlink that name), or one that is not (destroy it, and before it the parts that it alone lists).
 
 Free blocks are no defect of the new file. It begins empty and only rows that are left are written into it, so a block
 that DuckDB filled and gave up again holds an earlier version of those. A copy on one thread has none, and is smaller.
@@ -22,7 +25,7 @@ reader; the next command that gets the store to itself tries again.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -31,18 +34,20 @@ import duckdb
 import rfc8785
 
 from isuit.audit.log import append_event
+from isuit.erasure.part_copies import copy_parts
 from isuit.erasure.receipt import METHOD, read_receipt
 from isuit.errors import StoreError, Unfinished
 from isuit.published import ErasureReceipt
+from isuit.store import parts
 from isuit.store.connection import STORAGE_VERSION, connect, is_foreign_lock
 from isuit.store.opening import sweep
+from isuit.store.part_files import Part, overwrite
 from isuit.store.paths import FILE_MODE, StorePaths, sync_directory
 from isuit.store.query import rows
 
 Progress = Callable[[str, float], None]
 ERASURE = "erasure"  # what `ledger.pending` calls the work
 PENDING = "ledger.pending"
-OVERWRITE_BYTES = 1 << 20
 WAY_OUT = (
     "the store can be read, and `isuit status` tries again: if it stays so, copy the store's directory to another disk "
     "and run it there."
@@ -77,7 +82,8 @@ def _finish(paths: StorePaths, key: bytes, progress: Progress) -> ErasureReceipt
     _drop_retired(paths)
     receipt = None
     if receipts := _settle(paths):
-        receipt = _copy(paths, key, receipts, progress)
+        copies = copy_parts(paths, key, reached)
+        receipt = _copy(paths, key, receipts, copies, progress)
         _swap(paths)
         _drop_retired(paths)
     sweep(paths.spill)
@@ -90,7 +96,7 @@ def _settle(paths: StorePaths) -> list[str]:
     connection = connect(paths.database, paths.spill, read_only=False)
     try:
         pending = rows(connection, "SELECT work, subject FROM ledger.pending")
-        if any(work != ERASURE for work, _ in pending):
+        if any(work not in (ERASURE, parts.PENDING) for work, _ in pending):
             raise StoreError("the store holds unfinished work of a newer version; install that version to finish it.")
         connection.execute("CHECKPOINT")
     finally:
@@ -99,11 +105,13 @@ def _settle(paths: StorePaths) -> list[str]:
         # It would be applied to the new file. A checkpoint removes it unless its end was torn off.
         raise Unfinished(f"{paths.wal} cannot be taken into the database, and no erasure can be finished; {WAY_OUT}")
     reached("settled")
-    return [subject for _, subject in pending]
+    return [subject for work, subject in pending if work == ERASURE]
 
 
-def _copy(paths: StorePaths, key: bytes, receipts: list[str], progress: Progress) -> ErasureReceipt:
-    """Write the new file: every row of the old one, and the completion of the receipts."""
+def _copy(
+    paths: StorePaths, key: bytes, receipts: list[str], copies: Mapping[str, Part], progress: Progress
+) -> ErasureReceipt:
+    """Write the new file: every row of the old one, the names of copied parts, and the completion of the receipts."""
     connection = connect(Path(":memory:"), paths.spill, read_only=False)
     try:
         connection.execute(f"ATTACH {_quoted(paths.database)} AS old (READ_ONLY)")
@@ -115,12 +123,15 @@ def _copy(paths: StorePaths, key: bytes, receipts: list[str], progress: Progress
         sizes = _sizes(connection)
         for table in sizes:
             progress("rewrite", sum(sizes[done] for done in compared) / (sum(sizes.values()) or 1))
-            compared[table] = _copy_table(connection, table, receipts)
+            compared[table] = _copy_table(connection, table, receipts, list(copies))
         progress("rewrite", 1.0)
         del compared[PENDING]
+        parts.insert_parts(connection, copies.values())
+        for part in copies.values():
+            compared[part.holds] += part.row_count
         reached("copied")
         for receipt_id in receipts:
-            _complete(connection, key, receipt_id, compared)
+            _complete(connection, key, receipt_id, compared, ["ledger.parts"] if copies else [])
         with _one_thread(connection):
             connection.execute("COMMIT")
             reached("committed")
@@ -146,13 +157,18 @@ def _sizes(connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
     return dict(rows(connection, query))
 
 
-def _copy_table(connection: duckdb.DuckDBPyConnection, table: str, receipts: list[str]) -> int:
-    """Copy a table in its order and compare; the number of rows. Pending work and receipts are completed instead."""
+def _copy_table(connection: duckdb.DuckDBPyConnection, table: str, receipts: list[str], replaced: list[str]) -> int:
+    """Copy a table in its order and compare; the number of rows.
+
+    Pending work and receipts are completed instead, and parts that are `replaced` are listed under their new names.
+    """
     if table == PENDING:
         return 0
     where, arguments = "true", []
     if table == "ledger.receipts":
         where, arguments = "NOT list_contains(?, receipt_id)", [receipts]
+    elif table == "ledger.parts":
+        where, arguments = "NOT list_contains(?::VARCHAR[], part)", [replaced]
     with _one_thread(connection):
         connection.execute(f"INSERT INTO new.{table} SELECT * FROM old.{table} WHERE {where}", arguments)
     before = fingerprint(connection, table, where, arguments, database="old")
@@ -176,7 +192,9 @@ def _one_thread(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
         connection.execute(f"SET threads = {threads}")
 
 
-def _complete(connection: duckdb.DuckDBPyConnection, key: bytes, receipt_id: str, compared: dict[str, int]) -> None:
+def _complete(
+    connection: duckdb.DuckDBPyConnection, key: bytes, receipt_id: str, compared: dict[str, int], changed: list[str]
+) -> None:
     """`erasure-completed`, with how it was verified. Read only if the file is swapped in, which needs every check."""
     now = datetime.now(UTC).replace(tzinfo=None)
     verification = rfc8785.dumps({"method": METHOD, "compared": compared}).decode()
@@ -186,7 +204,8 @@ def _complete(connection: duckdb.DuckDBPyConnection, key: bytes, receipt_id: str
         [now, verification, receipt_id],
     )
     payload = {"receipt_id": receipt_id, "compared": compared}
-    append_event(connection, "erasure-completed", payload, rows={"ledger.receipts": [receipt_id]}, key=key)
+    written = {"ledger.receipts": [receipt_id]}
+    append_event(connection, "erasure-completed", payload, rows=written, tables=changed, key=key)
 
 
 def fingerprint(
@@ -237,24 +256,23 @@ def _drop_retired(paths: StorePaths) -> None:
     if not paths.retired.exists():
         return
     if not paths.retired.samefile(paths.database):
-        _overwrite(paths.retired)
+        _remove_replaced(paths)
+        overwrite(paths.retired, lambda: reached("overwriting"))
         reached("overwritten")
     paths.retired.unlink()
     sync_directory(paths.directory)
     reached("destroyed")
 
 
-def _overwrite(path: Path) -> None:
-    nothing = bytes(OVERWRITE_BYTES)
-    descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+def _remove_replaced(paths: StorePaths) -> None:
+    """Parts that the database no longer lists go before the retired one, which says that there is work left."""
+    if not paths.parts.is_dir():
+        return
+    connection = connect(paths.database, paths.spill, read_only=not paths.wal.exists())
     try:
-        left = os.fstat(descriptor).st_size
-        while left > 0:
-            left -= os.write(descriptor, nothing[:left])
-            reached("overwriting")
-        os.fsync(descriptor)
+        parts.remove_unlisted(connection, reached)
     finally:
-        os.close(descriptor)
+        connection.close()
 
 
 def _sync(path: Path) -> None:

@@ -106,7 +106,7 @@ def refuse_doubles(connection: duckdb.DuckDBPyConnection, fits: list[StoredFit],
     cohorts = list(dict.fromkeys(fit.cohort_hash for fit in fits))
     query = """
         SELECT DISTINCT rider, coalesce(epoch_us(observed_at), -1) AS at, metric, outcome::BIGINT AS outcome
-        FROM personal.outcomes WHERE list_contains(?, cohort_hash)
+        FROM all_outcomes WHERE list_contains(?, cohort_hash)
     """
     table = arrow(connection, query, [cohorts])
     encoded = table.column("rider").combine_chunks().dictionary_encode()
@@ -210,7 +210,7 @@ def _union(connection: duckdb.DuckDBPyConnection, fits: list[StoredFit], before:
             WITH counted AS (
                 SELECT o.cohort_hash, rider, site, sites > 0 AND site IS NULL AS nowhere, observed_at, metric, outcome,
                     declared, count(*) AS times
-                FROM personal.outcomes o JOIN chosen USING (cohort_hash) JOIN ledger.cohorts USING (cohort_hash)
+                FROM all_outcomes o JOIN chosen USING (cohort_hash) JOIN ledger.cohorts USING (cohort_hash)
                 GROUP BY ALL
             )
             SELECT rider, site, nowhere, observed_at, metric, outcome, max(times) AS times,

@@ -28,7 +28,7 @@ def set_alias(store_path: Path, alias: str, reference: str, wait: float = DEFAUL
     checked_alias(alias)
     with open_store(store_path, write=True, wait=wait) as store:
         fit_id = find_fit(store.connection, reference).fit_id
-        if first(store.connection, "SELECT 1 FROM personal.commitments WHERE lower(rider) = lower(?)", [alias]):
+        if first(store.connection, "SELECT 1 FROM all_commitments WHERE lower(rider) = lower(?)", [alias]):
             raise InputError("a rider of this store is called so, and the log must not hold that: choose another alias")
         before = aliases(store.connection).get(alias)
         if before is None or before.fit_id != fit_id:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from isuit import __version__, canonical
 from isuit.audit.bundle import read_bundle, write_bundle
 from isuit.audit.checkpoints import Checkpoint
-from isuit.audit.directory import strange_files
+from isuit.audit.directory import strange_files, strange_parts
 from isuit.audit.extension import strange_extension
 from isuit.audit.keys import origin_of, strange_keys
 from isuit.audit.log import append_event, log_head, read_log
@@ -54,6 +54,9 @@ def verify(
         found = verify_tables(store.connection, store.key, known_head, progress)
         with found.checking("directory"):
             for name, sentence in strange_files(store.paths):
+                found.disagree(name, sentence)
+        with found.checking("ledger.parts"):
+            for name, sentence in strange_parts(store.connection, store.paths):
                 found.disagree(name, sentence)
         with found.checking("signing-key"):
             for name, sentence in strange_keys(store.connection, store.paths):

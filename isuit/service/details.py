@@ -82,7 +82,7 @@ def releasable(connection: duckdb.DuckDBPyConnection, record: StoredFit, cohort:
             site
             for (site,) in rows(
                 connection,
-                "SELECT DISTINCT site FROM personal.outcomes WHERE cohort_hash = ? AND site IS NOT NULL",
+                "SELECT DISTINCT site FROM all_outcomes WHERE cohort_hash = ? AND site IS NOT NULL",
                 [cohort.cohort_hash],
             )
         }

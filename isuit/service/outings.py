@@ -37,7 +37,7 @@ def outings(
     everywhere = number.get(None)
     for site, bin_, outcomes in rows(
         connection,
-        f"SELECT site, {place} AS bin, count(*) FROM personal.outcomes WHERE cohort_hash = ? GROUP BY ALL",
+        f"SELECT site, {place} AS bin, count(*) FROM all_outcomes WHERE cohort_hash = ? GROUP BY ALL",
         [*at, cohort_hash],
     ):
         if everywhere is not None:
@@ -48,8 +48,8 @@ def outings(
     level = f"least({SKILLS - 1}, greatest(0, round((skill_mean - ({SKILL_FROM})) / {SKILL_STEP})))::INTEGER"
     found = rows(
         connection,
-        f"SELECT {level} AS level, {place} AS bin, count(DISTINCT o.rider) FROM personal.outcomes o "
-        "JOIN personal.skills s ON s.rider = o.rider AND s.fit_id = ? WHERE cohort_hash = ? GROUP BY ALL",
+        f"SELECT {level} AS level, {place} AS bin, count(DISTINCT o.rider) FROM all_outcomes o "
+        "JOIN all_skills s ON s.rider = o.rider AND s.fit_id = ? WHERE cohort_hash = ? GROUP BY ALL",
         [*at, fit_id, cohort_hash],
     )
     for skill, bin_, number_of in found:

@@ -29,14 +29,15 @@ from isuit.ingest import Cohort
 from isuit.record import as_json
 from isuit.store.cohorts import (
     StoredCohort,
+    commitment_rows,
     find_cohort,
     insert_cohort,
-    insert_commitments,
-    insert_leaves,
-    insert_outcomes,
+    leaf_rows,
+    outcome_rows,
 )
 from isuit.store.fits import StoredFit, curve_rows, get_fit, insert_atlas, insert_fit, insert_skills
 from isuit.store.opening import Store
+from isuit.store.parts import has_parts, writing
 from isuit.store.query import rows
 from isuit.store.sites import Coordinates, record_sites
 
@@ -79,7 +80,8 @@ def register_cohort(connection: duckdb.DuckDBPyConnection, cohort: Cohort) -> No
     The outcomes pass twice, to be stored and to be committed to: reading them again costs little beside either.
     """
     untimed = _store_outcomes(connection, cohort)
-    bare = _commit(connection, cohort.cohort_hash, ROWS_LEAF_TAG, rider_lines(cohort.batches()))
+    contents = rider_lines(cohort.batches())
+    bare = _commit(connection, cohort.cohort_hash, ROWS_LEAF_TAG, contents, cohort.report.riders)
     record = _cohort_record(cohort, untimed, bare.root)
     insert_cohort(connection, record)
     _log_cohort(connection, record, cohort.report.excluded_rows)
@@ -116,22 +118,25 @@ def return_rows(connection: duckdb.DuckDBPyConnection, cohort: Cohort, known: St
 def _store_outcomes(connection: duckdb.DuckDBPyConnection, cohort: Cohort) -> int:
     """Store every outcome; how many have no time."""
     untimed = 0
-    for batch in cohort.batches():
-        insert_outcomes(connection, cohort.cohort_hash, batch)
-        untimed += batch.column("observed_at").null_count
+    with writing(connection, "personal.outcomes", cohort.cohort_hash, cohort.report.outcomes) as write:
+        for batch in cohort.batches():
+            write(outcome_rows(cohort.cohort_hash, batch))
+            untimed += batch.column("observed_at").null_count
     return untimed
 
 
 def _commit(
-    connection: duckdb.DuckDBPyConnection, subject: str, tag: str, contents: Iterable[tuple[str, bytes]]
+    connection: duckdb.DuckDBPyConnection, subject: str, tag: str, contents: Iterable[tuple[str, bytes]], count: int
 ) -> BareLeaves:
     """A salted leaf over each rider's content, stored some riders at a time; the bare leaves, stored in order."""
     bare = BareLeaves()
-    for some in committed(tag, contents):
-        insert_commitments(connection, subject, some.riders, some.salts, some.leaves)
-        bare.add(some.leaves)
-    for leaves in bare.in_order():
-        insert_leaves(connection, subject, leaves)
+    with writing(connection, "personal.commitments", subject, count) as write:
+        for some in committed(tag, contents):
+            write(commitment_rows(subject, some.riders, some.salts, some.leaves))
+            bare.add(some.leaves)
+    with writing(connection, "ledger.leaves", subject, count) as write:
+        for leaves in bare.in_order():
+            write(leaf_rows(subject, leaves))
     return bare
 
 
@@ -161,7 +166,9 @@ def _log_cohort(connection: duckdb.DuckDBPyConnection, record: StoredCohort, sup
     written = {"ledger.cohorts": [record.cohort_hash]}
     if len(record.metrics) > 1:
         written["ledger.metrics"] = [record.cohort_hash]
-    append_event(connection, "cohort-registered", payload, rows=written)
+    append_event(
+        connection, "cohort-registered", payload, rows=written, tables=_listing(connection, record.cohort_hash)
+    )
     if suppressed:
         append_event(connection, "rows-suppressed", {"cohort_hash": record.cohort_hash, "rows": suppressed})
 
@@ -180,7 +187,13 @@ def _append_fit(
         "commitment": record.commitment,
         "skills": record.skills,
     }
-    append_event(connection, "fit-recorded", payload, rows={"ledger.fits": [fit_id], "atlas.difficulty": [fit_id]})
+    written = {"ledger.fits": [fit_id], "atlas.difficulty": [fit_id]}
+    append_event(connection, "fit-recorded", payload, rows=written, tables=_listing(connection, fit_id))
+
+
+def _listing(connection: duckdb.DuckDBPyConnection, subject: str) -> list[str]:
+    """The table that lists files, if the subject has rows in any."""
+    return ["ledger.parts"] if has_parts(connection, subject) else []
 
 
 def record_of(
@@ -217,7 +230,8 @@ def _commit_skills(connection: duckdb.DuckDBPyConnection, fit_id: str, estimate:
     if skills is None or not skills.riders:
         return None
     insert_skills(connection, fit_id, skills)
-    return _commit(connection, fit_id, SKILL_LEAF_TAG, ((row[0], skill_content(row)) for row in _skill_rows(skills)))
+    contents = ((row[0], skill_content(row)) for row in _skill_rows(skills))
+    return _commit(connection, fit_id, SKILL_LEAF_TAG, contents, len(skills.riders))
 
 
 def _skill_rows(skills: Skills) -> Iterator[tuple[Any, ...]]:

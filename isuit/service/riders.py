@@ -22,6 +22,7 @@ from isuit.files import PRIVATE, write_whole
 from isuit.published import Binding, ErasurePlan, ErasureReceipt, Proof, Reinstated, RequesterCopy, RiderReport
 from isuit.service.stores import DEFAULT_WAIT, open_store
 from isuit.store.opening import Store
+from isuit.store.parts import narrowed
 from isuit.store.query import rows
 
 
@@ -133,9 +134,9 @@ def show_rider(store_path: Path, rider: str, wait: float = DEFAULT_WAIT) -> Ride
                 ) from None
             raise
         held: dict[str, list[dict[str, Any]]] = {}
-        with searching(connection, found.names):
+        with searching(connection, found.names), narrowed(connection, found.names):
             for table in found.tables:
-                cursor = connection.execute(f"SELECT * FROM {table.name} WHERE {table.about} ORDER BY ALL")
+                cursor = connection.execute(f"SELECT * FROM {table.source} WHERE {table.about} ORDER BY ALL")
                 columns = [name for name, *_ in cursor.description]
                 held[table.name] = [
                     {column: _plain(value) for column, value in zip(columns, row, strict=True)}

@@ -40,7 +40,8 @@ def open_store(
         tool_version=__version__,
         record=_record,
         finish=finish_pending,
-        beside={"0002-signing-key": _begin_signing},
+        hidden=_hidden,
+        beside={"0002-signing-key": _begin_signing, "0004-parts": _move_to_parts},
         inspect=inspect,
     )
 
@@ -55,6 +56,20 @@ def _begin_signing(connection: duckdb.DuckDBPyConnection, paths: StorePaths) -> 
     from isuit.audit.keys import begin_signing
 
     begin_signing(connection, paths)
+
+
+def _move_to_parts(connection: duckdb.DuckDBPyConnection, paths: StorePaths) -> None:
+    from isuit.store.cohorts import order_of
+    from isuit.store.parts import move
+
+    if move(connection, lambda cohort_hash: order_of(connection, cohort_hash)):
+        append_event(connection, "parts-written", {}, tables=["ledger.parts"])
+
+
+def _hidden(connection: duckdb.DuckDBPyConnection, key: bytes) -> list[str]:
+    from isuit.erasure.part_copies import pending_names
+
+    return pending_names(connection, key)
 
 
 def finish_pending(paths: StorePaths, key: bytes) -> None:

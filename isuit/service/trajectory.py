@@ -69,7 +69,7 @@ def _stages(connection: duckdb.DuckDBPyConnection, names: list[str]) -> list[Sta
         """
         SELECT f.fit_id, f.cohort_hash, f.activity, f.dimension, f.discrimination, c.observed_from, c.observed_until,
             s.skill_mean, s.skill_sd, s.usable
-        FROM personal.skills s JOIN ledger.fits f USING (fit_id) JOIN ledger.cohorts c USING (cohort_hash)
+        FROM all_skills s JOIN ledger.fits f USING (fit_id) JOIN ledger.cohorts c USING (cohort_hash)
         WHERE list_contains(?, s.rider)
         ORDER BY coalesce(c.observed_from + (c.observed_until - c.observed_from) / 2, c.registered_at), f.recorded_at
         """,
@@ -123,7 +123,7 @@ def _link(connection: duckdb.DuckDBPyConnection, first: Stage, second: Stage, wi
     common = arrow(
         connection,
         """
-        SELECT one.skill_mean, two.skill_mean FROM personal.skills one JOIN personal.skills two USING (rider)
+        SELECT one.skill_mean, two.skill_mean FROM all_skills one JOIN all_skills two USING (rider)
         WHERE one.fit_id = ? AND two.fit_id = ? AND one.usable AND two.usable AND NOT list_contains(?, rider)
         """,
         [first.fit_id, second.fit_id, without],

@@ -10,7 +10,9 @@ import duckdb
 import pyarrow as pa
 
 from isuit import canonical
-from isuit.store.query import batches, first, insert, rows
+from isuit.store import parts
+from isuit.store.part_files import batches_of
+from isuit.store.query import batches, first, rows
 
 
 # The order of the canonical lines (docs/contract.md, section 3): a null is an empty field and comes first, TAB sorts
@@ -80,11 +82,12 @@ def insert_cohort(connection: duckdb.DuckDBPyConnection, record: StoredCohort) -
         connection.executemany("INSERT INTO ledger.metrics VALUES (?, ?, ?)", named)
 
 
-def insert_outcomes(connection: duckdb.DuckDBPyConnection, cohort_hash: str, batch: pa.RecordBatch) -> None:
-    """Append a batch with a schema of the canonical form (`isuit.canonical.schema_of`)."""
+def outcome_rows(cohort_hash: str, batch: pa.RecordBatch) -> pa.Table:
+    """Rows of `personal.outcomes` from a batch of the canonical form (`isuit.canonical.schema_of`)."""
     metrics = canonical.metrics_of(batch.schema)
-    data = pa.table(
+    return pa.table(
         {
+            "cohort_hash": pa.repeat(cohort_hash, len(batch)),
             "rider": batch.column("rider"),
             "site": batch.column("site"),
             "observed_at": batch.column("observed_at").cast(pa.timestamp("us")),
@@ -92,43 +95,51 @@ def insert_outcomes(connection: duckdb.DuckDBPyConnection, cohort_hash: str, bat
             "outcome": batch.column("outcome"),
         }
     )
-    connection.register("incoming", data)
-    try:
-        connection.execute(
-            "INSERT INTO personal.outcomes BY NAME SELECT ? AS cohort_hash, * FROM incoming", [cohort_hash]
-        )
-    finally:
-        connection.unregister("incoming")
 
 
 def stored_outcomes(connection: duckdb.DuckDBPyConnection, cohort_hash: str) -> Iterator[pa.RecordBatch]:
     """What is left of a cohort, with its canonical schema and in canonical order."""
     metrics = _metrics(connection, cohort_hash)
     schema = canonical.schema_of(metrics)
-    query = (
-        f"SELECT rider, site, observed_at, {', '.join(metric_columns(len(metrics)))}, outcome FROM personal.outcomes "
-        f"WHERE cohort_hash = ? ORDER BY {canonical_order(len(metrics))}"
-    )
-    for batch in batches(connection, query, [cohort_hash]):
+    names = ["rider", "site", "observed_at", *metric_columns(len(metrics)), "outcome"]
+    for batch in _in_order(connection, cohort_hash, names, canonical_order(len(metrics))):
         columns = [
             column.cast(field.type) if field.name == "observed_at" else column
-            for field, column in zip(schema, batch.columns, strict=True)
+            for field, column in zip(schema, batch.select(names).columns, strict=True)
         ]
         yield pa.record_batch(columns, schema=schema)
 
 
-def insert_commitments(
-    connection: duckdb.DuckDBPyConnection, subject: str, riders: list[str], salts: list[bytes], leaves: list[str]
-) -> None:
-    """Who stands behind which leaf: personal."""
+def order_of(connection: duckdb.DuckDBPyConnection, cohort_hash: str) -> str:
+    """The order of a cohort's rows, as SQL."""
+    return canonical_order(len(_metrics(connection, cohort_hash)))
+
+
+def _in_order(
+    connection: duckdb.DuckDBPyConnection, cohort_hash: str, names: list[str], order: str
+) -> Iterator[pa.RecordBatch]:
+    """A cohort's rows in canonical order: those of its parts, one after the other, or sorted from the table."""
+    found = parts.parts_of(connection, "personal.outcomes", cohort_hash)
+    beside = first(connection, "SELECT 1 FROM personal.outcomes WHERE cohort_hash = ? LIMIT 1", [cohort_hash])
+    if found and not beside and not parts.hides(connection):
+        folder = parts.folder_of(connection)
+        for part in found:
+            yield from batches_of(part.path(folder), names)
+        return
+    query = f"SELECT {', '.join(names)} FROM all_outcomes WHERE cohort_hash = ? ORDER BY {order}"
+    yield from batches(connection, query, [cohort_hash])
+
+
+def commitment_rows(subject: str, riders: list[str], salts: list[bytes], leaves: list[str]) -> pa.Table:
+    """Rows of `personal.commitments`: who stands behind which leaf."""
     columns = {"rider": riders, "salt": pa.array(salts, pa.binary()), "leaf": leaves}
-    insert(connection, "personal.commitments", pa.table(_named(subject, len(riders)) | columns))
+    return pa.table(_named(subject, len(riders)) | columns)
 
 
-def insert_leaves(connection: duckdb.DuckDBPyConnection, subject: str, leaves: list[str]) -> None:
-    """Bare leaves, which must come sorted by value: another order would tell whose they are."""
-    insert(connection, "ledger.leaves", pa.table(_named(subject, len(leaves)) | {"leaf": leaves}))
+def leaf_rows(subject: str, leaves: list[str]) -> pa.Table:
+    """Rows of `ledger.leaves`, which must come sorted by value: another order would tell whose they are."""
+    return pa.table(_named(subject, len(leaves)) | {"leaf": leaves})
 
 
 def _named(subject: str, count: int) -> dict[str, pa.Array | list[str]]:
-    return {"subject": pa.array([subject] * count, pa.string())}
+    return {"subject": pa.repeat(subject, count)}

@@ -14,6 +14,7 @@ from isuit.canonical import FORMAT, SEVERAL
 from isuit.documents import from_json
 from isuit.domain import Estimate, FitKind, Skills
 from isuit.errors import InputError, NotFound
+from isuit.store import parts
 from isuit.store.aliases import aliases
 from isuit.store.query import arrow, first, rows
 
@@ -115,11 +116,9 @@ def skill_table(skills: Skills) -> pa.Table:
 
 
 def insert_skills(connection: duckdb.DuckDBPyConnection, fit_id: str, skills: Skills) -> None:
-    connection.register("incoming", skill_table(skills))
-    try:
-        connection.execute("INSERT INTO personal.skills BY NAME SELECT ? AS fit_id, * FROM incoming", [fit_id])
-    finally:
-        connection.unregister("incoming")
+    table = skill_table(skills)
+    with parts.writing(connection, "personal.skills", fit_id, table.num_rows) as write:
+        write(table.add_column(0, "fit_id", pa.repeat(fit_id, table.num_rows)))
 
 
 def fit_records(connection: duckdb.DuckDBPyConnection) -> list[StoredFit]:
@@ -178,8 +177,7 @@ def atlas_rows(connection: duckdb.DuckDBPyConnection, fit_id: str) -> pa.Table:
 
 def skill_rows(connection: duckdb.DuckDBPyConnection, fit_id: str) -> pa.Table:
     query = (
-        "SELECT rider, skill_mean, skill_sd, n_outcomes, n_bins, usable FROM personal.skills "
-        "WHERE fit_id = ? ORDER BY rider"
+        "SELECT rider, skill_mean, skill_sd, n_outcomes, n_bins, usable FROM all_skills WHERE fit_id = ? ORDER BY rider"
     )
     return arrow(connection, query, [fit_id])
 

@@ -191,10 +191,19 @@ def several_metrics(connection: Connection) -> None:
         connection.execute(f"ALTER TABLE personal.outcomes ADD COLUMN metric_{number} DOUBLE")
 
 
+def parts(connection: Connection) -> None:
+    """Files beside the database that hold rows of large cohorts and fits (`isuit.store.parts`)."""
+    connection.execute(
+        "CREATE TABLE ledger.parts (part VARCHAR NOT NULL, holds VARCHAR NOT NULL, subject VARCHAR NOT NULL, "
+        "position BIGINT NOT NULL, row_count BIGINT NOT NULL, bytes BIGINT NOT NULL, digest VARCHAR NOT NULL)"
+    )
+
+
 MIGRATIONS: dict[str, Callable[[Connection], None]] = {
     "0001-tables": tables,
     "0002-signing-key": signing_key,
     "0003-several-metrics": several_metrics,
+    "0004-parts": parts,
 }
 
 

@@ -25,6 +25,7 @@ from typing import Any
 import duckdb
 
 from isuit.errors import StoreError, Unfinished, UnfinishedWarning
+from isuit.store import parts
 from isuit.store.connection import busy, connect, explain, is_foreign_lock
 from isuit.store.founding import Beside, Founding, key_digest, read_key
 from isuit.store.lock import StoreLock
@@ -35,6 +36,8 @@ from isuit.store.query import first
 POLL_SECONDS = 0.05
 # Finishes the work that `ledger.pending` lists. Called with the exclusive lock held and no connection open.
 Finish = Callable[[StorePaths, bytes], None]
+# Riders whose erasure is decided, and whose rows are still in parts because it could not be finished.
+Hidden = Callable[[duckdb.DuckDBPyConnection, bytes], list[str]]
 
 
 @dataclass
@@ -44,13 +47,23 @@ class Store:
     paths: StorePaths
     key: bytes = field(repr=False)
     writable: bool
+    hidden: Hidden = field(default=lambda connection, key: [], repr=False)
+    inspect: bool = False
     _connection: duckdb.DuckDBPyConnection | None = None
 
     @property
     def connection(self) -> duckdb.DuckDBPyConnection:
         if self._connection is None:
-            self._connection = connect(self.paths.database, self.paths.spill, read_only=not self.writable)
+            self.take(connect(self.paths.database, self.paths.spill, read_only=not self.writable))
+            assert self._connection is not None
         return self._connection
+
+    def take(self, connection: duckdb.DuckDBPyConnection) -> None:
+        """Use a connection to the database: it gets the views of tables and parts together (`isuit.store.parts`)."""
+        self._connection = connection
+        if parts.hides(connection):
+            parts.hide(connection, self.hidden(connection, self.key))
+        parts.show(connection, inspect=self.inspect)
 
     def limit_memory(self, size: int) -> None:
         """Let the database keep so many bytes in memory; it spills the rest into `tmp/`."""
@@ -98,6 +111,7 @@ def open_store(
     tool_version: str,
     record: Record,
     finish: Finish,
+    hidden: Hidden,
     beside: Mapping[str, Beside],
     inspect: bool = False,
 ) -> Iterator[Store]:
@@ -112,8 +126,9 @@ def open_store(
         lock = StoreLock(paths.lock)
     try:
         found = Founding(paths, policy, tool_version, record, beside)
+        how = _How(finish, hidden, write=write, create=create, inspect=inspect)
         with _explained(paths, duckdb.Error, OSError):
-            store = _acquire(paths, lock, found, finish, write=write, wait=wait, create=create, inspect=inspect)
+            store = _acquire(paths, lock, found, how, wait)
         # Inside the block an OSError is about the caller's own files.
         with _explained(paths, duckdb.Error):
             try:
@@ -172,17 +187,18 @@ def _prepare_directory(paths: StorePaths, *, create: bool) -> None:
     paths.directory.chmod(DIRECTORY_MODE)
 
 
-def _acquire(
-    paths: StorePaths,
-    lock: StoreLock,
-    founding: Founding,
-    finish: Finish,
-    *,
-    write: bool,
-    wait: float,
-    create: bool,
-    inspect: bool,
-) -> Store:
+@dataclass(frozen=True)
+class _How:
+    """What an opening was asked for."""
+
+    finish: Finish
+    hidden: Hidden
+    write: bool
+    create: bool
+    inspect: bool
+
+
+def _acquire(paths: StorePaths, lock: StoreLock, founding: Founding, how: _How, wait: float) -> Store:
     """Exclusive first, clean up, then what was asked for; until the deadline (docs/contract.md, section 5)."""
     deadline = time.monotonic() + wait
     while True:
@@ -190,20 +206,20 @@ def _acquire(
             if lock.try_exclusive():
                 ready, unfinished = None, False
                 try:
-                    ready = _clean_up(paths, founding, finish, write=write, create=create, inspect=inspect)
+                    ready = _clean_up(paths, founding, how)
                 except Unfinished as error:
-                    if write:
+                    if how.write:
                         raise
                     warnings.warn(str(error), UnfinishedWarning, stacklevel=2)
                     unfinished = True
-                if write:
-                    return _connected(paths, write=True, inspect=inspect, connection=ready)
+                if how.write:
+                    return _connected(paths, how, ready)
                 if lock.try_shared():
-                    store = _ready_reader(paths, inspect=inspect, unfinished=unfinished)
+                    store = _ready_reader(paths, how, unfinished=unfinished)
                     if store:
                         return store
-            elif not write and lock.try_shared():
-                store = _ready_reader(paths, inspect=inspect)
+            elif not how.write and lock.try_shared():
+                store = _ready_reader(paths, how)
                 if store:
                     return store
         except duckdb.IOException as error:
@@ -216,25 +232,25 @@ def _acquire(
         time.sleep(min(POLL_SECONDS, max(0.0, deadline - time.monotonic())))
 
 
-def _ready_reader(paths: StorePaths, *, inspect: bool, unfinished: bool = False) -> Store | None:
+def _ready_reader(paths: StorePaths, how: _How, *, unfinished: bool = False) -> Store | None:
     """A reader's store, or None when someone must first finish pending work, unless it is known to be `unfinished`."""
     if not paths.database.exists() or (paths.retired.exists() and not unfinished):
         return None
-    store = _connected(paths, write=False, inspect=inspect)
+    store = _connected(paths, how)
     pending = not unfinished and _pending(store.connection)
-    if not inspect and (pending or outstanding(store.connection)):
+    if not how.inspect and (pending or outstanding(store.connection)):
         store.close_database()
         return None
     return store
 
 
-def _connected(
-    paths: StorePaths, *, write: bool, inspect: bool, connection: duckdb.DuckDBPyConnection | None = None
-) -> Store:
-    store = Store(paths, read_key(paths), write, connection)
-    if not inspect:
+def _connected(paths: StorePaths, how: _How, connection: duckdb.DuckDBPyConnection | None = None) -> Store:
+    store = Store(paths, read_key(paths), how.write, how.hidden, how.inspect)
+    if connection is not None:
+        store.take(connection)
+    if not how.inspect:
         refuse_newer(store.connection)
-    if write:
+    if how.write:
         row = first(store.connection, "SELECT key_digest FROM ledger.store")
         if row != (key_digest(store.key),):
             store.close_database()
@@ -245,25 +261,23 @@ def _connected(
     return store
 
 
-def _clean_up(
-    paths: StorePaths, founding: Founding, finish: Finish, *, write: bool, create: bool, inspect: bool
-) -> duckdb.DuckDBPyConnection | None:
+def _clean_up(paths: StorePaths, founding: Founding, how: _How) -> duckdb.DuckDBPyConnection | None:
     """What only the holder of the exclusive lock may do: sweep; found, or look what is left to do; upgrade; finish.
 
     Touches nothing when there is nothing to do. A writer who finds all in order gets the connection that looked.
     """
     sweep(paths.spill)
     if not paths.database.exists():
-        if not create:
+        if not how.create:
             raise StoreError(f"there is no store at {paths.directory}; make one with `isuit init`.")
         founding.found()
         return None
     key = read_key(paths)
-    left, connection = _look(paths, write=write, inspect=inspect)
+    left, connection = _look(paths, write=how.write, inspect=how.inspect)
     if left.behind:
         founding.upgrade()
     if left.pending:
-        _finish(paths, key, finish, inspect=inspect)
+        _finish(paths, key, how)
     return connection
 
 
@@ -287,6 +301,8 @@ def _look(paths: StorePaths, *, write: bool, inspect: bool) -> tuple[_Left, duck
             refuse_newer(connection)
         behind = not inspect and bool(outstanding(connection))
         left = _Left(behind, _pending(connection) or paths.retired.exists())
+        if not inspect:
+            parts.remove_unlisted(connection)
         keep = write and not left
         return left, connection if keep else None
     finally:
@@ -294,12 +310,12 @@ def _look(paths: StorePaths, *, write: bool, inspect: bool) -> tuple[_Left, duck
             connection.close()
 
 
-def _finish(paths: StorePaths, key: bytes, finish: Finish, *, inspect: bool) -> None:
+def _finish(paths: StorePaths, key: bytes, how: _How) -> None:
     """Finish pending work. A mark that no command made has no work behind it: verification names it, others refuse."""
     try:
-        finish(paths, key)
+        how.finish(paths, key)
     except (LookupError, ValueError, TypeError):
-        if not inspect:
+        if not how.inspect:
             raise StoreError(
                 f"the store {paths.directory} is marked as having unfinished work and holds none: run `isuit verify`"
             ) from None

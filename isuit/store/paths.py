@@ -60,10 +60,15 @@ class StorePaths:
         """The database that a rewrite replaced, until its bytes are overwritten."""
         return self.directory / "store.duckdb.retired"
 
+    @property
+    def parts(self) -> Path:
+        """Where rows of large cohorts and fits are, in files of their own (`isuit.store.parts`)."""
+        return self.directory / "parts"
+
     def names(self) -> set[str]:
         """Every name that a store's directory may hold; anything else is not ours."""
         keys = (self.key, self.signing_key, self.next_signing_key)
-        return {path.name for path in (self.lock, self.database, self.wal, *keys, self.spill, self.retired)}
+        return {path.name for path in (self.lock, self.database, self.wal, *keys, self.spill, self.parts, self.retired)}
 
 
 def write_secret(path: Path, content: bytes) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import duckdb
 import numpy as np
 import pyarrow as pa
+import pytest
 
 from isuit.domain import DifficultyCurve, Estimate, FitConfig, GateReport, HeldOut, PromotionReport, Skills
 from isuit.ingest import read_cohort
@@ -19,6 +21,9 @@ from isuit.record import Diagnostics
 from isuit.record.parameters import LatentParameters, Population
 from isuit.service.recording import record_fit
 from isuit.service.stores import open_store
+from isuit.store import parts
+from isuit.store.part_files import gaps
+from isuit.store.parts import VIEWS, listed, show
 from isuit.store.query import rows
 
 MARKED = "Zq7-marked-rider-Xw"  # its first 8 bytes are what a zone map would keep
@@ -85,6 +90,13 @@ def some_estimate(riders: Sequence[str]) -> Estimate:
     )
 
 
+def small_parts(patch: pytest.MonkeyPatch, rows: int = 120, riders: int = 8) -> None:
+    """Cut stores that are small enough for a test into many parts."""
+    for table, parted in parts.PARTED.items():
+        many = rows if table == "personal.outcomes" else riders
+        patch.setitem(parts.PARTED, table, replace(parted, rows=many))
+
+
 def add_cohort(store_path: Path, table: pa.Table, number: int = 0, dimension: str = "wind") -> str:
     """Record a cohort with a fit; its hash."""
     with read_cohort(table) as cohort, open_store(store_path, write=True, create=True) as store:
@@ -110,11 +122,12 @@ def small_store(path: Path, extra: Sequence[str] = (MARKED,), outcomes: int = 60
 def contents(store_path: Path, without: Sequence[str] = ()) -> dict[str, Any]:
     """A digest of every table but the log, the receipts and the suppressed, of all rows not about `without`."""
     connection = duckdb.connect(str(store_path / "store.duckdb"), read_only=True)
+    show(connection)
     try:
         found = {}
         for table in rows(connection, "SELECT schema_name || '.' || table_name FROM duckdb_tables() ORDER BY ALL"):
             name = table[0]
-            if name in ("ledger.log", "ledger.receipts", "ledger.pending", "personal.suppressed"):
+            if name in ("ledger.log", "ledger.receipts", "ledger.pending", "ledger.parts", "personal.suppressed"):
                 continue
             columns = [column for column, *_ in connection.execute(f"DESCRIBE {name}").fetchall()]
             named = [column for column in ("rider", "token") if column in columns]
@@ -122,7 +135,7 @@ def contents(store_path: Path, without: Sequence[str] = ()) -> dict[str, Any]:
             found[name] = rows(
                 connection,
                 "SELECT count(*), sum((md5_number(line) >> 32)::HUGEINT) "  # whatever the order of the rows
-                f"FROM (SELECT t::VARCHAR AS line FROM {name} t WHERE {where})",
+                f"FROM (SELECT t::VARCHAR AS line FROM {VIEWS.get(name, name)} t WHERE {where})",
                 [list(without)] * len(named),
             )[0]
         return found
@@ -134,11 +147,9 @@ def held(store_path: Path, rider: str) -> int:
     """Rows about a rider, over all personal tables."""
     connection = duckdb.connect(str(store_path / "store.duckdb"), read_only=True)
     try:
-        tables = ("outcomes", "skills", "commitments", "pseudonyms", "release_members")
-        return sum(
-            rows(connection, f"SELECT count(*) FROM personal.{table} WHERE rider = ?", [rider])[0][0]
-            for table in tables
-        )
+        show(connection)
+        tables = ("all_outcomes", "all_skills", "all_commitments", "personal.pseudonyms", "personal.release_members")
+        return sum(rows(connection, f"SELECT count(*) FROM {table} WHERE rider = ?", [rider])[0][0] for table in tables)
     finally:
         connection.close()
 
@@ -166,6 +177,10 @@ def storage_defects(store_path: Path) -> list[Any]:
             )
             defects += [(name, *row) for row in physical if row[2] != logical]
         defects += [row for row in rows(connection, "SELECT free_blocks FROM pragma_database_size()") if row != (0,)]
+        files = {part.path(store_path / "parts") for part in listed(connection)}
+        defects += [path.name for path in files if gaps(path)]
+        if (store_path / "parts").is_dir():
+            defects += [path.name for path in set((store_path / "parts").iterdir()) ^ files]
         return defects
     finally:
         connection.close()

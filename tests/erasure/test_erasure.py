@@ -39,7 +39,8 @@ def test_no_byte_is_left_and_nobody_else_is_touched(tmp_path: Path) -> None:
     assert files_with(path, MARKED.encode(), prefix) == []
     assert storage_defects(path) == []
     assert contents(path) == before
-    assert sorted(file.name for file in path.iterdir()) == ["LOCK", "key", "signing-key", "store.duckdb", "tmp"]
+    names = ["LOCK", "key", "parts", "signing-key", "store.duckdb", "tmp"]
+    assert sorted(file.name for file in path.iterdir()) == names
     assert list((path / "tmp").iterdir()) == []
     report = verify(path)
     assert report.disagreements == []

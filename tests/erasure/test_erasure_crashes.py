@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cohort_stores import MARKED, contents, files_with, held, small_store, storage_defects
+from cohort_stores import MARKED, contents, files_with, held, small_parts, small_store, storage_defects
 
 from isuit.service.checks import verify
 from isuit.service.stores import open_store
@@ -22,6 +22,8 @@ STEPS = [
     *("overwriting", "overwritten", "destroyed", "swept"),
 ]
 GONE_AFTER = STEPS.index("decided")  # the transaction has committed
+# With rows in parts there are three more.
+PART_STEPS = [*STEPS[:3], "part written", *STEPS[3:9], "part overwritten", "parts removed", *STEPS[9:]]
 
 
 class Driver:
@@ -63,6 +65,15 @@ def others(original: Path) -> dict[str, Any]:
     return contents(original, without=[MARKED])
 
 
+@pytest.fixture(scope="module")
+def parted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same with most rows in parts: 11 of outcomes, 3 of skills and 6 of commitments for each cohort."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ISUIT_FORCE_COMPRESSION", "uncompressed")
+        small_parts(patch)
+        return small_store(tmp_path_factory.mktemp("crashes") / "parted")
+
+
 @pytest.fixture(autouse=True)
 def uncompressed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ISUIT_FORCE_COMPRESSION", "uncompressed")
@@ -79,7 +90,8 @@ def check(store: Path, original: Path, others: dict[str, Any], thorough: bool = 
         assert not thorough or storage_defects(store) == []
     else:
         assert held(store, MARKED) == held(original, MARKED)
-    assert sorted(file.name for file in store.iterdir()) == ["LOCK", "key", "signing-key", "store.duckdb", "tmp"]
+    names = {"LOCK", "key", "signing-key", "store.duckdb", "tmp"}
+    assert {file.name for file in store.iterdir()} - {"parts"} == names
     assert list((store / "tmp").iterdir()) == []
     assert not thorough or verify(store).disagreements == []
     return gone
@@ -109,10 +121,35 @@ def test_killed_again_while_recovering(
     assert check(store, original, others)
 
 
+def test_the_steps_with_parts_are_these(driver: Driver, parted: Path, tmp_path: Path) -> None:
+    store = Path(shutil.copytree(parted, tmp_path / "store"))
+    assert list(dict.fromkeys(driver.run(store, rider=MARKED)["steps"])) == PART_STEPS
+
+
+@pytest.mark.parametrize("step", PART_STEPS)
+def test_killed_at_a_step_with_parts(driver: Driver, parted: Path, tmp_path: Path, step: str) -> None:
+    store = Path(shutil.copytree(parted, tmp_path / "store"))
+    others = contents(parted, without=[MARKED])
+    assert driver.run(store, rider=MARKED, step=step)["killed"]
+    assert check(store, parted, others) == (PART_STEPS.index(step) >= GONE_AFTER)
+
+
+@pytest.mark.parametrize("step", [step for step in PART_STEPS if step not in STEPS])
+def test_killed_again_while_recovering_with_parts(driver: Driver, parted: Path, tmp_path: Path, step: str) -> None:
+    store = Path(shutil.copytree(parted, tmp_path / "store"))
+    assert driver.run(store, rider=MARKED, step="decided")["killed"]
+    assert driver.run(store, step=step)["killed"]
+    driver.run(store, step=step)
+    assert check(store, parted, contents(parted, without=[MARKED]))
+
+
 @pytest.mark.long
+@pytest.mark.parametrize("how", ["original", "parted"])
 def test_killed_at_random_moments_and_again_while_recovering(
-    driver: Driver, original: Path, others: dict[str, Any], tmp_path: Path
+    driver: Driver, tmp_path: Path, request: pytest.FixtureRequest, how: str
 ) -> None:
+    original: Path = request.getfixturevalue(how)
+    others = contents(original, without=[MARKED])
     whole = min(
         driver.run(Path(shutil.copytree(original, tmp_path / f"timing-{i}")), rider=MARKED)["seconds"] for i in range(2)
     )

@@ -18,6 +18,7 @@ from cohort_stores import (
     files_with,
     held,
     rider_names,
+    small_parts,
     small_store,
     storage_defects,
 )
@@ -41,6 +42,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     riders = [*rider_names(2_999), MARKED]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ISUIT_FORCE_COMPRESSION", "uncompressed")
+        small_parts(patch, rows=1 << 30, riders=1 << 30)  # none: these tests are about the database
         for number, outcomes in enumerate(COHORTS):
             # The marked rider is in every cohort, also in the smallest.
             add_cohort(path, cohort_table(number, outcomes, riders[-min(outcomes, 3_000) :]), number)

@@ -1,0 +1,110 @@
+"""Parts that hold a person, written anew without them.
+
+The decision lists what is to be done in `ledger.pending`: a part and a keyed digest of a rider in it, no ID. Whoever
+finishes it, now or after a crash, finds the riders by their digests among those of the part, copies everybody else's
+rows into a new file with a new name, compares and inspects it. The database that is written next lists the new names;
+with its swap (`isuit.erasure.rewrite`) all parts change at once, and what it does not list is overwritten and removed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Set
+from datetime import datetime
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from isuit.audit.digests import rider_digest
+from isuit.errors import Unfinished
+from isuit.store.connection import connect
+from isuit.store.part_files import Part, PartFile, batches_of, gaps, schema_of
+from isuit.store.parts import PENDING, folder_of, listed
+from isuit.store.paths import StorePaths
+from isuit.store.query import rows
+
+
+def mark(
+    connection: duckdb.DuckDBPyConnection, key: bytes, affected: Mapping[str, Set[str]], marked_at: datetime
+) -> None:
+    """Note, by part, whose rows have to go, in the transaction that decides it."""
+    for part, names in sorted(affected.items()):
+        for digest in sorted(rider_digest(key, name) for name in names):
+            connection.execute("INSERT INTO ledger.pending VALUES (?, ?, ?)", [PENDING, f"{part}:{digest}", marked_at])
+
+
+def pending(connection: duckdb.DuckDBPyConnection) -> dict[str, set[str]]:
+    """By part, the digests of riders whose rows have to go."""
+    found: dict[str, set[str]] = {}
+    for (subject,) in rows(connection, "SELECT subject FROM ledger.pending WHERE work = ?", [PENDING]):
+        part, _, digest = subject.partition(":")
+        found.setdefault(part, set()).add(digest)
+    return found
+
+
+def pending_names(connection: duckdb.DuckDBPyConnection, key: bytes) -> list[str]:
+    """The riders behind the digests, for a reader of a store whose erasure could not be finished."""
+    folder, work = folder_of(connection), pending(connection)
+    names: set[str] = set()
+    for part in listed(connection):
+        if part.part in work:
+            names.update(_names(part.path(folder), key, work[part.part]))
+    return sorted(names)
+
+
+def copy_parts(paths: StorePaths, key: bytes, reached: Callable[[str], None]) -> dict[str, Part]:
+    """Write every part that pending work names anew; by the old name, what is to be listed instead."""
+    connection = connect(paths.database, paths.spill, read_only=True)
+    try:
+        work, known = pending(connection), listed(connection)
+    finally:
+        connection.close()
+    copies = {}
+    for part in known:
+        if part.part in work:
+            copies[part.part] = _copy(part, paths, key, work[part.part])
+            reached("part written")
+    return copies
+
+
+def _names(path: Path, key: bytes, digests: Set[str]) -> list[str]:
+    """The riders of a part whom the digests mean."""
+    known: set[str] = set()
+    for batch in batches_of(path, ["rider"]):
+        known.update(batch.column("rider").unique().to_pylist())
+    return sorted(name for name in known if rider_digest(key, name) in digests)
+
+
+def _copy(part: Part, paths: StorePaths, key: bytes, digests: Set[str]) -> Part:
+    old = part.path(paths.parts)
+    gone = pa.array(_names(old, key, digests), pa.string())
+    file = PartFile(paths.parts, schema_of(old))
+    try:
+        for batch in batches_of(old):
+            others = pc.invert(pc.is_in(batch.column("rider"), value_set=gone))
+            file.add(pa.Table.from_batches([batch.filter(others)]))
+        size, digest = file.close()
+        _compare(paths, old, file.path, gone.to_pylist(), part.holds)
+    except BaseException:
+        file.discard()
+        raise
+    return Part(file.name, part.holds, part.subject, part.position, file.rows, size, digest)
+
+
+def _compare(paths: StorePaths, old: Path, new: Path, gone: list[str], table: str) -> None:
+    """Everybody else's rows and no other, by DuckDB and not by what wrote them; and no byte that belongs to no row."""
+    connection = connect(Path(":memory:"), paths.spill, read_only=False)
+    query = (
+        "SELECT count(*), sum(hash(one)::HUGEINT) FROM read_parquet(?) one WHERE NOT list_contains(?::VARCHAR[], rider)"
+    )
+    try:
+        before, after = (rows(connection, query, [str(path), names]) for path, names in ((old, gone), (new, [])))
+    finally:
+        connection.close()
+    if before != after:
+        raise Unfinished(f"the copy of a part of {table} is not identical and was dropped; run `isuit status` again.")
+    if gaps(new):
+        raise Unfinished(
+            f"the copy of a part of {table} holds bytes of no row and was dropped; run `isuit status` again."
+        )
