@@ -128,7 +128,7 @@ def _copy(
         del compared[PENDING]
         parts.insert_parts(connection, copies.values())
         for part in copies.values():
-            compared[part.holds] += part.row_count
+            compared[part.holds] = compared.get(part.holds, 0) + part.row_count
         reached("copied")
         for receipt_id in receipts:
             _complete(connection, key, receipt_id, compared, ["ledger.parts"] if copies else [])

@@ -9,6 +9,7 @@ end as if the store were in use.
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
@@ -21,7 +22,7 @@ from isuit.audit.results import fit_id as name_of_fit
 from isuit.domain import FitConfig
 from isuit.erasure.pseudonyms import guess_warning
 from isuit.erasure.suppression import OptedOut
-from isuit.errors import StoreBusy
+from isuit.errors import StoreBusy, StoreError
 from isuit.ingest import Cohort, read_cohort
 from isuit.limits import Memory
 from isuit.published import FitDetail, FitSummary
@@ -35,6 +36,7 @@ from isuit.store.query import rows
 from isuit.store.sites import Coordinates
 
 Progress = Callable[[str, float], None]
+OUTCOME_BYTES, RIDER_BYTES = 40, 400  # on disk, with room to spare: measured 11 to 30 and 170
 MOST_NEAR = 100  # sites without coordinates whose spelling is compared
 
 
@@ -106,6 +108,8 @@ def fit(
         guesses += others
         limits.require(cohort.report.outcomes, cohort.report.riders)
         confirmed = (fit_id,) in known
+        if not confirmed:
+            _require_disk(store_path, cohort.report.outcomes, cohort.report.riders)
         estimate = None if confirmed else estimator.fit(cohort.observations(), config, progress)
         progress("record", 0.0)
         with open_store(store_path, write=True, wait=wait, create=True) as store:
@@ -115,6 +119,17 @@ def fit(
             recorded = record_fit(store, fit_id, cohort, config, estimate, sites)
             progress("record", 1.0)
             return _fitted(store, fit_id, cohort, recorded, guesses)
+
+
+def _require_disk(store_path: Path, outcomes: int, riders: int) -> None:
+    """Look before a long fit whether its rows will have room."""
+    needed = outcomes * OUTCOME_BYTES + riders * RIDER_BYTES
+    place = next(folder for folder in (store_path, *store_path.absolute().parents) if folder.exists())
+    if needed > shutil.disk_usage(place).free:
+        raise StoreError(
+            f"recording this cohort needs about {needed // 10**6} MB of free disk at {store_path}; nothing was fitted: "
+            "free some space or choose another place with --store."
+        )
 
 
 def _sites_of_cohort(cohort: Cohort, sites: Mapping[str, Coordinates]) -> tuple[dict[str, Coordinates], list[str]]:

@@ -13,6 +13,7 @@ import hashlib
 import os
 import secrets
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -85,6 +86,8 @@ class PartFile:
 
     def discard(self) -> None:
         """Nothing lists the file: it goes."""
+        with suppress(Exception):  # what went wrong before this is what the caller hears of
+            self._writer.close()
         self._file.close()
         self.path.unlink(missing_ok=True)
 

@@ -31,7 +31,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from isuit.errors import StoreError
-from isuit.store.part_files import Part, PartFile, may_hold, overwrite
+from isuit.store.part_files import SUFFIX, Part, PartFile, may_hold, overwrite
 from isuit.store.paths import sync_directory
 from isuit.store.query import arrow, batches, insert, rows
 
@@ -60,10 +60,6 @@ PARTED = {
     "personal.commitments": Parted("all_commitments", "subject", 1 << 15),
     "ledger.leaves": Parted("all_leaves", "subject", 1 << 18),
 }
-LISTS = (
-    "SELECT 1 FROM duckdb_tables() WHERE database_name = current_database() AND schema_name = 'ledger' "
-    "AND table_name = 'parts'"
-)
 PENDING = "part"  # work in `ledger.pending`: a part to be written without somebody
 HIDDEN = "hidden_riders"  # a variable of the connection
 VIEWS = MappingProxyType({table: parted.view for table, parted in PARTED.items()})
@@ -288,9 +284,13 @@ def riders_in(connection: duckdb.DuckDBPyConnection, found: Iterable[Part]) -> d
 def remove_unlisted(connection: duckdb.DuckDBPyConnection, tell: Callable[[str], None] = lambda step: None) -> None:
     """Overwrite and remove every file beside the parts that the database lists; needs the exclusive lock."""
     folder = folder_of(connection)
-    if not folder.is_dir() or not rows(connection, LISTS):  # without the list nothing can be told to be unlisted
+    if not folder.is_dir():
         return
-    kept = {part.path(folder) for part in listed(connection)}
+    try:
+        names = {name for (name,) in rows(connection, "SELECT part FROM ledger.parts")}
+    except duckdb.CatalogException:  # without the list nothing can be told to be unlisted
+        return
+    kept = {folder / (name + SUFFIX) for name in names}
     strange = [entry for entry in folder.iterdir() if entry not in kept]
     for entry in strange:
         if entry.is_file() and not entry.is_symlink():

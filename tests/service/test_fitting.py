@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from isuit.domain import FitConfig
-from isuit.errors import StoreBusy
+from isuit.errors import StoreBusy, StoreError
 from isuit.service import history
 from isuit.service.checks import verify
 from isuit.service.fitting import fit
@@ -38,3 +39,13 @@ def test_a_rider_who_opts_out_during_a_fit_does_not_come_back(
     assert history.status(store).cohorts == 1
     assert fit(store, later, FitConfig()).suppressed_rows == 15  # again, as it says: without them
     assert verify(store).disagreements == []
+
+
+def test_a_cohort_that_the_disk_has_no_room_for_is_not_fitted(
+    tmp_path: Path, cohort_table: Callable[..., pa.Table], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage._replace(free=1000))
+    with pytest.raises(StoreError, match=r"needs about \d+ MB of free disk .*nothing was fitted: free some space"):
+        fit(tmp_path / "store", cohort_table(1), FitConfig())
+    assert not (tmp_path / "store").exists()
