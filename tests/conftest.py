@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from isuit.service.fitting import fit
 from isuit.service.pseudonymising import pseudonymise
 from isuit.service.releases import export_atlas
 from isuit.service.riders import delete_riders
+from isuit.store.parts import PARTED
 
 SITES = {"north": (60.0, 10.0), "south": (45.5, -3.25)}
 
@@ -58,7 +60,9 @@ def make_full_store(path: Path) -> Path:
     Everything is made by the program, so that tampering is found in what the program writes.
     """
     fit(path, make_cohort(1, sites=tuple(SITES)), FitConfig(activity="kitesurfing", dimension="wind"), sites=SITES)
-    fit(path, make_cohort(2, timed=False, tag="member"), FitConfig(activity="kitesurfing", dimension="wave"))
+    with pytest.MonkeyPatch.context() as patch:  # the leaves of this one are in parts
+        patch.setitem(PARTED, "ledger.leaves", replace(PARTED["ledger.leaves"], rows=16))
+        fit(path, make_cohort(2, timed=False, tag="member"), FitConfig(activity="kitesurfing", dimension="wave"))
     several = make_cohort(4, timed=False, tag="sailor").rename_columns(["rider", "wind_kn", "outcome"])
     several = several.append_column("wave_m", pa.array(np.random.default_rng(4).uniform(0, 3, several.num_rows)))
     fit(path, several, FitConfig(activity="sailing"), metrics=["wind_kn", "wave_m"])
