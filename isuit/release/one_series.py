@@ -53,7 +53,7 @@ def lines_of(
     for topic, fits in topics.items():
         query = """
             SELECT DISTINCT rider, epoch_us(observed_at) AS at, metric, outcome::BIGINT AS outcome
-            FROM personal.outcomes WHERE list_contains(?, cohort_hash)
+            FROM all_outcomes WHERE list_contains(?, cohort_hash)
         """
         table = arrow(connection, query, [list(dict.fromkeys(fit.cohort_hash for fit in fits))])
         encoded = table.column("rider").combine_chunks().dictionary_encode()
