@@ -94,19 +94,19 @@ def return_rows(connection: duckdb.DuckDBPyConnection, cohort: Cohort, known: St
     new leaf beside the empty one, which stays with its receipt, and an event has the root over all of them.
     """
     subject = cohort.cohort_hash
-    here = {
-        rider for (rider,) in rows(connection, "SELECT rider FROM personal.commitments WHERE subject = ?", [subject])
-    }
+    here = {rider for (rider,) in rows(connection, "SELECT rider FROM all_commitments WHERE subject = ?", [subject])}
     if len(here) == known.riders:
         return 0
     present = pa.array(sorted(here), pa.string())
-    for batch in cohort.batches():
-        missing = batch.filter(pc.invert(pc.is_in(batch.column("rider").cast(pa.string()), present)))
-        if len(missing):
-            insert_outcomes(connection, subject, missing)
+    # Into the tables, however many: a cohort's parts are in canonical order, and these rows belong between them.
+    with writing(connection, "personal.outcomes", subject, 0) as write:
+        for batch in cohort.batches():
+            missing = batch.filter(pc.invert(pc.is_in(batch.column("rider").cast(pa.string()), present)))
+            if len(missing):
+                write(outcome_rows(subject, missing))
     gone = ((rider, lines) for rider, lines in rider_lines(cohort.batches()) if rider not in here)
-    before = [leaf for (leaf,) in rows(connection, "SELECT leaf FROM ledger.leaves WHERE subject = ?", [subject])]
-    new = _commit(connection, subject, ROWS_LEAF_TAG, gone)
+    before = [leaf for (leaf,) in rows(connection, "SELECT leaf FROM all_leaves WHERE subject = ?", [subject])]
+    new = _commit(connection, subject, ROWS_LEAF_TAG, gone, 0)
     returned = len(new)
     new.add(before)
     connection.execute("UPDATE ledger.cohorts SET commitment = ? WHERE cohort_hash = ?", [new.root, subject])
