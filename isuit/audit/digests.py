@@ -53,7 +53,7 @@ def tagged_all(tag: str, parts: Iterable[bytes]) -> str:
 
 def rider_digest(key: bytes, rider: str) -> str:
     """The keyed digest under which an opted-out rider is remembered: useless to anyone without the store's key."""
-    return hmac.new(key, f"{RIDER_TAG}\x00{rider}".encode(), hashlib.sha256).hexdigest()
+    return hmac.digest(key, f"{RIDER_TAG}\x00{rider}".encode(), "sha256").hex()
 
 
 def rows_digest(connection: duckdb.DuckDBPyConnection, table: str, keys: Sequence[str]) -> dict[str, str]:

@@ -49,7 +49,7 @@ def pending_names(connection: duckdb.DuckDBPyConnection, key: bytes) -> list[str
     names: set[str] = set()
     for part in listed(connection):
         if part.part in work:
-            names.update(_names(part.path(folder), key, work[part.part]))
+            names.update(_names(part.path(folder), key, work[part.part], {}))
     return sorted(names)
 
 
@@ -60,48 +60,53 @@ def copy_parts(paths: StorePaths, key: bytes, reached: Callable[[str], None]) ->
         work, known = pending(connection), listed(connection)
     finally:
         connection.close()
-    copies = {}
-    for part in known:
-        if part.part in work:
-            copies[part.part] = _copy(part, paths, key, work[part.part])
-            reached("part written")
+    copies: dict[str, Part] = {}
+    riders: dict[str, str] = {}
+    comparing = connect(Path(":memory:"), paths.spill, read_only=False)
+    try:
+        for part in known:
+            if part.part in work:
+                gone = _names(part.path(paths.parts), key, work[part.part], riders)
+                copies[part.part] = _copy(part, paths.parts, gone, comparing)
+                reached("part written")
+    finally:
+        comparing.close()
     return copies
 
 
-def _names(path: Path, key: bytes, digests: Set[str]) -> list[str]:
-    """The riders of a part whom the digests mean."""
-    known: set[str] = set()
-    for batch in batches_of(path, ["rider"]):
-        known.update(batch.column("rider").unique().to_pylist())
-    return sorted(name for name in known if rider_digest(key, name) in digests)
+def _names(path: Path, key: bytes, digests: Set[str], riders: dict[str, str]) -> list[str]:
+    """The riders of a part whom the digests mean; `riders` keeps them by digest, so that nobody is sought twice."""
+    if digests - riders.keys():
+        known: set[str] = set()
+        for batch in batches_of(path, ["rider"]):
+            known.update(batch.column("rider").unique().to_pylist())
+        for name in known:
+            if (digest := rider_digest(key, name)) in digests:
+                riders[digest] = name
+    return sorted(riders[digest] for digest in digests & riders.keys())
 
 
-def _copy(part: Part, paths: StorePaths, key: bytes, digests: Set[str]) -> Part:
-    old = part.path(paths.parts)
-    gone = pa.array(_names(old, key, digests), pa.string())
-    file = PartFile(paths.parts, schema_of(old))
+def _copy(part: Part, folder: Path, names: list[str], comparing: duckdb.DuckDBPyConnection) -> Part:
+    old, gone = part.path(folder), pa.array(names, pa.string())
+    file = PartFile(folder, schema_of(old))
     try:
         for batch in batches_of(old):
             others = pc.invert(pc.is_in(batch.column("rider"), value_set=gone))
             file.add(pa.Table.from_batches([batch.filter(others)]))
         size, digest = file.close()
-        _compare(paths, old, file.path, gone.to_pylist(), part.holds)
+        _compare(comparing, old, file.path, names, part.holds)
     except BaseException:
         file.discard()
         raise
     return Part(file.name, part.holds, part.subject, part.position, file.rows, size, digest)
 
 
-def _compare(paths: StorePaths, old: Path, new: Path, gone: list[str], table: str) -> None:
+def _compare(connection: duckdb.DuckDBPyConnection, old: Path, new: Path, gone: list[str], table: str) -> None:
     """Everybody else's rows and no other, by DuckDB and not by what wrote them; and no byte that belongs to no row."""
-    connection = connect(Path(":memory:"), paths.spill, read_only=False)
     query = (
         "SELECT count(*), sum(hash(one)::HUGEINT) FROM read_parquet(?) one WHERE NOT list_contains(?::VARCHAR[], rider)"
     )
-    try:
-        before, after = (rows(connection, query, [str(path), names]) for path, names in ((old, gone), (new, [])))
-    finally:
-        connection.close()
+    before, after = (rows(connection, query, [str(path), names]) for path, names in ((old, gone), (new, [])))
     if before != after:
         raise Unfinished(f"the copy of a part of {table} is not identical and was dropped; run `isuit status` again.")
     if gaps(new):
