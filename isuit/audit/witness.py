@@ -21,6 +21,7 @@ from isuit.audit.notes import LOG, SEED_BYTES, WITNESS, BadNote, Note, Signature
 from isuit.audit.rotations import reachable
 from isuit.documents import read_text
 from isuit.errors import InputError
+from isuit.files import write_whole
 from isuit.store.lock import flock
 from isuit.store.paths import DIRECTORY_MODE, FILE_MODE, sync_directory, write_secret
 
@@ -131,8 +132,6 @@ class Witness:
 
 
 def _replace(path: Path, text: str) -> None:
-    """Write beside, then rename: a reader or a crash sees the old text or the new one."""
-    beside = path.with_name(f"{path.name}.next")
-    write_secret(beside, text.encode())
-    beside.rename(path)
+    """A reader or a crash sees the old text or the new one; a promise is on the disk before it is given."""
+    write_whole(path, [text.encode()], FILE_MODE)
     sync_directory(path.parent)

@@ -200,13 +200,28 @@ def modules(wanted: list[str], quick: bool) -> Iterator[tuple[Path, list[str]]]:
             yield path, [f"tests/{test}.py" for test in tests] + (["-k", "not influence"] if quick else [])
 
 
-def preload() -> None:
-    """What every test imports; nothing of isuit, or the mutant would come too late."""
+# Packages that import none of those whose mutants are of interest, as tests/test_architecture.py keeps it.
+BELOW = ("isuit.estimator", "isuit.ingest", "isuit.store.opening", "isuit.experiment.cohort")
+
+
+def preload(paths: list[Path]) -> None:
+    """What every test imports, and of isuit only what imports none of the modules to change."""
     for name in (
         *("duckdb", "h3", "numba", "pandas", "pyarrow.parquet", "pydantic", "pytest", "rich.console"),
         *("scipy.optimize", "scipy.sparse.csgraph", "scipy.special", "typer"),
     ):
         importlib.import_module(name)
+    if any(path.is_relative_to(ROOT / "isuit" / "estimator") for path in paths):
+        return
+    for name in BELOW:
+        importlib.import_module(name)
+    from isuit.domain import FitConfig
+    from isuit.estimator import fit
+    from isuit.experiment.cohort import Truth, draw
+
+    fit(draw(Truth(riders=40, outcomes=20), 1)[0], FitConfig())  # loads the compiled loops
+    early = {".".join(path.relative_to(ROOT).with_suffix("").parts) for path in paths} & sys.modules.keys()
+    assert not early, f"imported before they are changed: {early}"
 
 
 def _children_seconds() -> float:
@@ -222,10 +237,11 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
     os.chdir(ROOT)
-    preload()
+    chosen_modules = list(modules(given.module, given.quick))
+    preload([path for path, _ in chosen_modules])
     chance = random.Random(given.seed)
     tried, left, limits = 0, [], dict[tuple[str, ...], int]()
-    for path, tests in modules(given.module, given.quick):
+    for path, tests in chosen_modules:
         if tuple(tests) not in limits:
             before = _children_seconds()
             if not survives(None, tests):
