@@ -236,8 +236,9 @@ def show(
     require_sites(shown.curves, site or [])
     if plot:
         from isuit.service.pictures import plot_fit
+        from isuit.service.surface_maps import surface_of
 
-        drawn = plot_fit(shown.fit, curve_table(shown), plot)
+        drawn = plot_fit(shown.fit, curve_table(shown), plot, surface_of(store, fit, wait))
         note(f"wrote {plot}{f': {drawn}' if drawn else ''}")
     if json:
         print_json(shown)

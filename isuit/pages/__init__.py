@@ -3,10 +3,10 @@
     html = page("Kitesurfing, wind", "fit", {"curves": ...})
 
 A page is `page.html` with the look of `isuit.look`, the style sheet, the world's coast, the data as JSON, and the
-scripts: `kit.js` (elements, formats, the address), `chart.js`, `map.js`, `explorer.js` (map, ranking, comparison) and
-one that is the page's own (`fit.js` or `atlas.js`). The page's content security policy forbids every request, so a
-browser enforces what this sentence promises. The same data give the same bytes. docs/adr/0024-pages-draw-themselves.md
-says why there is no charting library in it.
+scripts: `kit.js` (elements, formats, the address), `chart.js`, `map.js`, `explorer.js` (map, ranking, comparison),
+`sections.js` (what a record knows) and one that is the page's own (`fit.js`, `surface.js` or `atlas.js`). The page's
+content security policy forbids every request, so a browser enforces what this sentence promises. The same data give
+the same bytes. docs/adr/0024-pages-draw-themselves.md says why there is no charting library in it.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from isuit.documents import from_json
 from isuit.errors import InputError
 from isuit.files import write_whole
 
-Script = Literal["fit", "atlas"]
-KIT = ("kit.js", "chart.js", "map.js", "explorer.js")
+Script = Literal["fit", "atlas", "surface"]
+KIT = ("kit.js", "chart.js", "map.js", "explorer.js", "sections.js")
 
 
 def page(title: str, script: Script, data: dict[str, Any]) -> str:

@@ -14,19 +14,21 @@ from isuit.domain import Z95
 from isuit.errors import InputError
 from isuit.files import whole
 from isuit.published import FitRecord, Trajectory, TrajectoryPoint
+from isuit.service.surface_maps import Surface
 
 MOST_SITES = len(look.COMPARED)  # beyond, lines can no longer be told apart
 Point = dict[str, Any]  # a row of a fit's curves
 Style = dict[str, Any]
 
 
-def plot_fit(fit: FitRecord, curves: pa.Table, path: Path) -> str | None:
+def plot_fit(fit: FitRecord, curves: pa.Table, path: Path, surface: Surface | None = None) -> str | None:
     """Write the fit's curves as PNG or SVG: difficulty with its 95 % band, and the population's suitability.
 
+    A fit of several metrics has them along each, and below a contour map of each pair, where there were outcomes.
     Returns which sites are drawn, where they are not all.
     """
     _require_format(path)
-    _save(figure_of(fit, curves), path)
+    _save(figure_of(fit, curves, surface), path)
     return _left_out(_by_site(curves))
 
 
@@ -110,7 +112,7 @@ def _svg(figure: Any) -> str:
     return drawing.getvalue()[drawing.getvalue().index("<svg") :]
 
 
-def figure_of(fit: FitRecord, curves: pa.Table) -> Any:
+def figure_of(fit: FitRecord, curves: pa.Table, surface: Surface | None = None) -> Any:
     """The picture as a matplotlib figure, with a canvas of its own: no window system, no global state."""
     from matplotlib import rc_context
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -124,12 +126,40 @@ def figure_of(fit: FitRecord, curves: pa.Table) -> Any:
 
     along = _by_dimension(curves)
     with rc_context(look.matplotlib_style()):
-        figure = Picture(figsize=(8 * max(1.0, 0.75 * len(along)), 6.4), layout="constrained")
+        width, below = 8 * max(1.0, 0.75 * len(along)), 0 if surface is None else -(-len(surface.maps) // len(along))
+        figure = Picture(figsize=(width, 6.4 + 4.2 * below), layout="constrained")
         FigureCanvasAgg(figure)
-        panels = figure.subplots(2, len(along), sharex="col", squeeze=False)
+        upper: Any = figure
+        if surface is not None:
+            parts: Any = figure.subfigures(2, 1, height_ratios=(6.4, 4.2 * below))
+            upper, lower = parts
+            _draw_maps(lower.subplots(below, len(along), squeeze=False).ravel(), fit, surface)
+        panels = upper.subplots(2, len(along), sharex="col", squeeze=False)
         for number, (dimension, part) in enumerate(along.items()):
             _draw(panels[0, number], panels[1, number], fit, part, fit.dimension if len(along) == 1 else dimension)
     return figure
+
+
+def _draw_maps(panels: Any, fit: FitRecord, surface: Surface) -> None:
+    """A contour map of each pair; grey where too few riders were."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    colours = LinearSegmentedColormap.from_list("isuit", look.SCALE)
+    for axes in panels[len(surface.maps) :]:
+        axes.set_visible(False)
+    for axes, found in zip(panels, surface.maps, strict=False):
+        value = np.ma.masked_array(found.difficulty, ~found.supported).T
+        axes.set_facecolor(look.LIGHT.shade)
+        if value.count() and np.ptp(value.compressed()) > 0:
+            filled = axes.contourf(found.first, found.second, value, 14, cmap=colours)
+            lines = axes.contour(found.first, found.second, value, 7, colors=look.LIGHT.ink, linewidths=0.6)
+            axes.clabel(lines, fontsize=8)
+            axes.figure.colorbar(
+                filled, ax=axes, label=look.WORDS["difficulty"] if fit.kind == "latent" else "log odds of failing"
+            )
+        axes.grid(visible=False)
+        axes.set_xlabel(_plain(look.axis(surface.metrics[found.pair[0]])))
+        axes.set_ylabel(_plain(look.axis(surface.metrics[found.pair[1]])))
 
 
 def _by_dimension(curves: pa.Table) -> dict[str, pa.Table]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from isuit.domain import Z95
-from isuit.look import axis, number, p_value, quantity, share, signed
+from isuit.look import WORDS, axis, number, p_value, quantity, share, signed
 from isuit.published import FitDetail
 from isuit.record.diagnostics import Intervals, Scores, ScoreTest
 
@@ -185,16 +185,18 @@ def _items(shown: FitDetail) -> Section | None:
         for b, (o, e) in zip(bands, shares, strict=True)
     ]
     ends = [bands[0].lower, bands[-1].upper]
+    several = bool(shown.diagnostics.terms)  # then bands are of the difficulty that the fit gives a condition
+    what, where = ("difficulty", WORDS["difficulty"]) if several else ("metric", axis(shown.fit.dimension))
     return _section(
         "items",
         "Does the curve follow the data, and where are they?",
-        f"Along the metric, observed and expected success differ by at most {100 * worst:.1f} percentage points.",
+        f"Along the {what}, observed and expected success differ by at most {100 * worst:.1f} percentage points.",
         worst < 0.05,
-        chart={"x": axis(shown.fit.dimension), "y": "success", "percent": True, "domain": _ends(ends), "range": [0, 1],
+        chart={"x": where, "y": "success", "percent": True, "domain": _ends(ends), "range": [0, 1],
                "series": [observed, expected], "density": density,
                "hint": "Grey columns: how many outcomes there are."} if len(bands) > 1 else None,
-        note="Successes in bands of the metric beside what the fit expects of the riders who were out.",
-        table={"caption": "By band of the metric", "columns": ["metric", "outcomes", "observed", "expected"],
+        note=f"Successes in bands of the {what} beside what the fit expects of the riders who were out.",
+        table={"caption": f"By band of the {what}", "columns": [what, "outcomes", "observed", "expected"],
                "rows": rows},
     )  # fmt: skip
 
@@ -202,6 +204,28 @@ def _items(shown: FitDetail) -> Section | None:
 def _ends(ends: Sequence[float]) -> list[float]:
     low, high = ends
     return [low, high] if high > low else [low - 0.5, high + 0.5]
+
+
+def _terms(shown: FitDetail) -> Section | None:
+    """What each metric and each pair of metrics adds, in a fit of several."""
+    terms = shown.diagnostics.terms
+    if not terms:
+        return None
+    needed = [" x ".join(term.metrics) for term in terms if not term.is_zero]
+    rows = [
+        [" x ".join(term.metrics), "zero" if term.is_zero else f"{term.sd:.2f}", p_value(term.p_value),
+         f"{term.degrees_of_freedom:.1f}", share(term.explained_by_others)]
+        for term in terms
+    ]  # fmt: skip
+    return _section(
+        "terms",
+        "Which metrics matter, and do they act together?",
+        f"As far as the data show, difficulty moves with {', '.join(needed) or 'none of them'}.",
+        note="A term is told zero where its test does not reject at 5 %; it stays in the surface and its bands.",
+        facts=[("", [term.sentence for term in terms if term.sentence])],
+        table={"caption": "Terms of the surface", "rows": rows,
+               "columns": ["term", "sd of difficulty", "test of zero", "degrees of freedom", "others explain"]},
+    )  # fmt: skip
 
 
 def _minimum(shown: FitDetail) -> Section | None:
@@ -401,5 +425,6 @@ def _again(shown: FitDetail) -> Section:
 
 
 _SECTIONS: tuple[Callable[[FitDetail], Section | None], ...] = (
-    _gate, _scores, _calibration, _items, _minimum, _skill, _exposure, _assumptions, _incomparable, _fit, _again,
+    _gate, _terms, _scores, _calibration, _items, _minimum, _skill, _exposure, _assumptions, _incomparable, _fit,
+    _again,
 )  # fmt: skip

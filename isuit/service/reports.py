@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from isuit import look
-from isuit.errors import InputError
 from isuit.pages import page, write_page
 from isuit.pages.packing import packed
 from isuit.published import FitDetail, PageWritten, reading
@@ -24,6 +23,7 @@ from isuit.service.details import detail_of
 from isuit.service.outings import outings
 from isuit.service.report_sections import sections
 from isuit.service.stores import DEFAULT_WAIT, open_store
+from isuit.service.surface_maps import surface_maps
 from isuit.store.fits import find_fit
 from isuit.store.sites import Coordinates, known_sites
 
@@ -35,34 +35,91 @@ def report(store_path: Path, reference: str, out: Path, wait: float = DEFAULT_WA
     """Write the page of a fit."""
     with open_store(store_path, wait=wait) as store:
         record = find_fit(store.connection, reference)
-        if record.several_metrics:
-            raise InputError(
-                "a report draws the curves of one metric; `isuit show FIT --plot FILE` draws those of several"
-            )
         shown = detail_of(store.connection, record)
         parameters = reading.parameters(record.parameters)
-        assert not isinstance(parameters, SurfaceParameters)
+        if isinstance(parameters, SurfaceParameters):
+            return _written(out, shown, page(_title(shown), "surface", surface_page_data(shown, parameters)))
         metrics = [point.metric for point in shown.curves]
         where = outings(
             store.connection, record.cohort_hash, record.fit_id, _order(shown), (min(metrics), max(metrics))
         )
         data = page_data(shown, parameters, where, known_sites(store.connection))
-    title = f"{shown.fit.activity}: {shown.fit.dimension}, {shown.fit.fit_id[:17]}"
-    write_page(out, page(title, "fit", data))
+    return _written(out, shown, page(_title(shown), "fit", data))
+
+
+def _title(shown: FitDetail) -> str:
+    return f"{shown.fit.activity}: {shown.fit.dimension}, {shown.fit.fit_id[:17]}"
+
+
+def _written(out: Path, shown: FitDetail, text: str) -> PageWritten:
+    write_page(out, text)
     return PageWritten(fit_id=shown.fit.fit_id, cohort_hash=shown.fit.cohort_hash, out=str(out))
+
+
+def surface_page_data(shown: FitDetail, parameters: SurfaceParameters) -> dict[str, Any]:
+    """What the page of several metrics draws: the maps of all pairs, and what the record says."""
+    maps = surface_maps(parameters)
+    largest = max(float(np.abs(found.difficulty[found.supported]).max(initial=0.0)) for found in maps)
+    widest = max(float(found.se[found.supported].max(initial=0.0)) for found in maps)
+    unit = max(COARSEST, largest / 32000, widest / 65000)
+    names = [look.quantity(name) for name in parameters.metrics]
+    latent = shown.fit.kind == "latent"
+    held = [f"{what}." for what in _held(shown, len(names))]
+    return {
+        "title": f"{shown.fit.activity}: {', '.join(look.axis(name) for name in parameters.metrics)}",
+        "summary": _summary(shown),
+        "value": look.WORDS["difficulty"] if latent else "log odds of failing",
+        "axes": [look.axis(name) for name in parameters.metrics],
+        "quantities": [name for name, _ in names],
+        "units": [unit_ for _, unit_ in names],
+        "reference": list(parameters.support.reference),
+        "held": " ".join(held) or None,
+        "first": _most_together(shown, parameters.metrics, [found.pair for found in maps]),
+        "unit": unit,
+        "maps": [
+            {
+                "pair": list(found.pair),
+                "x": [float(value) for value in found.first],
+                "y": [float(value) for value in found.second],
+                # Nothing leaves the page of where nobody was, not even what the model would make of it.
+                "difficulty": packed(np.where(found.supported, np.round(found.difficulty / unit), 0).ravel(), "i2"),
+                "se": packed(np.where(found.supported, np.round(found.se / unit), 0).ravel(), "u2"),
+                "supported": packed(found.supported.ravel().astype(np.uint8), "u1"),
+            }
+            for found in maps
+        ],
+        "sections": sections(shown),
+    }
+
+
+def _held(shown: FitDetail, metrics: int) -> list[str]:
+    """What the maps leave out."""
+    sites = ["This is the surface that all sites share"] if shown.cohort.sites > 1 else []
+    return [*sites, *(["The other metrics are at their medians"] if metrics > 2 else [])]
+
+
+def _most_together(shown: FitDetail, metrics: tuple[str, ...], pairs: list[tuple[int, int]]) -> int:
+    """The pair to look at first: the one whose interaction moves difficulty most."""
+    size = {term.metrics: 0.0 if term.is_zero else term.sd for term in shown.diagnostics.terms or ()}
+    return max(range(len(pairs)), key=lambda k: size.get((metrics[pairs[k][0]], metrics[pairs[k][1]]), 0.0))
+
+
+def _summary(shown: FitDetail) -> str:
+    cohort = shown.cohort
+    places = "" if cohort.sites < 2 else f" at {cohort.sites:,} sites"
+    kind = (
+        "skill and difficulty are told apart"
+        if shown.fit.kind == "latent"
+        else "a single curve: skill and difficulty are not told apart"
+    )
+    return f"{cohort.outcomes:,} outcomes of {cohort.riders:,} riders{places}; {kind}."
 
 
 def page_data(
     shown: FitDetail, parameters: CurveParameters, where: dict[str, Any] | None, sites: Mapping[str, Coordinates]
 ) -> dict[str, Any]:
     """What the page draws: aggregates of a fit's record, by name, so that nothing else can slip in."""
-    fit, cohort = shown.fit, shown.cohort
-    places = "" if cohort.sites < 2 else f" at {cohort.sites:,} sites"
-    kind = (
-        "skill and difficulty are told apart"
-        if fit.kind == "latent"
-        else "a single curve: skill and difficulty are not told apart"
-    )
+    fit = shown.fit
     quantity, unit = look.quantity(fit.dimension)
     return {
         "title": f"{fit.activity}: {look.axis(fit.dimension)}",
@@ -73,7 +130,7 @@ def page_data(
         "latent": fit.kind == "latent",
         "discrimination": fit.discrimination,
         "discrimination_se": fit.discrimination_se,
-        "summary": f"{cohort.outcomes:,} outcomes of {cohort.riders:,} riders{places}; {kind}.",
+        "summary": _summary(shown),
         "curves": _curves(shown, parameters, sites),
         "outings": where,
         "sections": sections(shown),

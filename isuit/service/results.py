@@ -24,6 +24,7 @@ from isuit.record import Diagnostics
 from isuit.service import comparison, pictures, ranking, scoring
 from isuit.service.details import published
 from isuit.service.summaries import summary_lines
+from isuit.service.surface_maps import surface_in
 from isuit.shown import Table, Text
 from isuit.store.fits import StoredFit
 
@@ -53,7 +54,7 @@ class Fit:
         """All that is recorded of the fit, as `isuit fits --json` gives it.
 
         >>> fit.record.estimator_version
-        '3'
+        '4'
         """
         return published(self._stored)
 
@@ -192,9 +193,10 @@ class Fit:
         >>> len(fit.plot().axes)
         2
         """
+        surface = surface_in(reading.parameters(self._stored.parameters))
         if path is not None:
-            pictures.plot_fit(self.record, self.curves.arrow, Path(path))
-        return pictures.figure_of(self.record, self.curves.arrow)
+            pictures.plot_fit(self.record, self.curves.arrow, Path(path), surface)
+        return pictures.figure_of(self.record, self.curves.arrow, surface)
 
     draw = plot
 

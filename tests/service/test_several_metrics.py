@@ -1,5 +1,6 @@
 """A cohort of several metrics through the store: fitted, scored, audited, erased, and kept out of releases."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,9 +11,16 @@ from scipy.special import expit
 
 import isuit
 from isuit.errors import InputError, PolicyRefusal
+from isuit.pages import data_of
+from isuit.pages.packing import unpacked
+from isuit.published import reading
+from isuit.record import SurfaceParameters
 from isuit.service import checks, history, releases, reports, scoring
+from isuit.service.details import detail_of
 from isuit.service.riders import delete_riders
 from isuit.service.stores import open_store
+from isuit.service.surface_maps import surface_of
+from isuit.store.fits import find_fit
 from isuit.store.query import rows
 
 METRICS = ["wind_kn", "wave_m"]
@@ -93,16 +101,52 @@ def test_an_erased_rider_leaves_nothing_of_any_metric(fitted: tuple[Path, str]) 
     assert isuit.open(store)[fit_id].rederive().verdict == "erased"
 
 
-def test_several_metrics_are_not_released_and_have_no_report(fitted: tuple[Path, str], tmp_path: Path) -> None:
+def test_several_metrics_are_not_released_and_are_drawn(fitted: tuple[Path, str], tmp_path: Path) -> None:
     store, fit_id = fitted
     fit = isuit.open(store)[fit_id]
     assert any("one metric" in missing for missing in history.show(store, fit_id).releasable.missing)
     with pytest.raises(PolicyRefusal, match="several metrics has no public form"):
         releases.export_atlas(store, tmp_path / "atlas.jsonl")
-    with pytest.raises(InputError, match="one metric"):
-        reports.report(store, fit.fit_id, tmp_path / "page.html")
+    reports.report(store, fit.fit_id, tmp_path / "page.html")
+    text = (tmp_path / "page.html").read_text()
+    with open_store(store) as opened:
+        riders = [rider for (rider,) in rows(opened.connection, "SELECT DISTINCT rider FROM personal.outcomes")]
+    assert len(riders) == 60
+    assert not [rider for rider in riders if rider in text]
     fit.draw(tmp_path / "picture.png")
     assert (tmp_path / "picture.png").stat().st_size > 10_000
+
+
+def test_a_map_tells_what_score_does_and_nothing_where_nobody_was(fitted: tuple[Path, str], tmp_path: Path) -> None:
+    store, fit_id = fitted
+    fit = isuit.open(store)[fit_id]
+    found = surface_of(store, fit_id)
+    assert found is not None
+    assert found.metrics == ("wave_m", "wind_kn")
+    (only,) = found.maps
+    i, j = 12, 20
+    scored = fit.score({"wave_m": float(only.first[i]), "wind_kn": float(only.second[j])}, 0.0)
+    assert fit.record.discrimination is not None
+    assert expit(-fit.record.discrimination * only.difficulty[i, j]) == pytest.approx(scored.suitability, abs=1e-6)
+    reports.report(store, fit_id, tmp_path / "page.html")
+    drawn = data_of((tmp_path / "page.html").read_text())
+    values = unpacked(drawn["maps"][0]["difficulty"]) * drawn["unit"]
+    inside = unpacked(drawn["maps"][0]["supported"]).astype(bool)
+    np.testing.assert_allclose(values[inside], only.difficulty[only.supported], atol=drawn["unit"])
+    # As if nobody had been in one corner: the page has no value there.
+    with open_store(store) as opened:
+        record = find_fit(opened.connection, fit_id)
+        shown = detail_of(opened.connection, record)
+    parameters = reading.parameters(record.parameters)
+    assert isinstance(parameters, SurfaceParameters)
+    rows_ = parameters.support.pairs[0].met
+    without = replace(parameters.support.pairs[0], met=("0" * len(rows_[0]), *rows_[1:]))
+    thinned = replace(parameters, support=replace(parameters.support, pairs=(without,)))
+    page = reports.surface_page_data(shown, thinned)["maps"][0]
+    outside = ~unpacked(page["supported"]).astype(bool)
+    assert outside.sum() > 0
+    assert not unpacked(page["difficulty"])[outside].any()
+    assert not unpacked(page["se"])[outside].any()
 
 
 @pytest.mark.parametrize(
