@@ -65,7 +65,10 @@ def fit(
     metric: Metrics = None,
     anchor: Annotated[
         Path | None,
-        typer.Option("--anchor", help="An expert's suitability curve: points as CSV or JSON, or a profile."),
+        typer.Option(
+            "--anchor",
+            help="An expert's suitability curve: points, or a profile; of several metrics a profile.",
+        ),
     ] = None,
     sites: Annotated[
         Path | None, typer.Option("--sites", help="CSV, Parquet or Arrow with site, latitude and longitude.")
@@ -111,15 +114,17 @@ def fit(
         parse_csv,
         parse_mapping,
         read_anchor,
+        read_anchors,
         read_sites,
     )
 
-    dimension = dimension or dimension_of(metric)
+    dimension, several = dimension or dimension_of(metric), metric is not None and len(metric) > 1
     config = FitConfig(
         activity=checked_label(activity, "--activity"),
         dimension=checked_label(dimension, "--dimension"),
         gate=gate,
-        anchor=read_anchor(anchor, activity, dimension) if anchor else None,
+        anchor=read_anchor(anchor, activity, dimension) if anchor and not several else None,
+        anchors=read_anchors(anchor, activity, metric) if anchor and metric and several else (),
         exposure=exposure,
         split=split,
         skill=skill,

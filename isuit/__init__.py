@@ -78,7 +78,9 @@ def fit(
     from isuit.service.memory import fit_in_memory
     from isuit.service.notebook import config_of
 
-    config = config_of(activity, dimension or dimension_of(metrics), anchor, gate, exposure, split, skill, None)
+    config = config_of(
+        activity, dimension or dimension_of(metrics), anchor, gate, exposure, split, skill, None, metrics
+    )
     with notebook_progress() as progress:
         return fit_in_memory(
             cohort,

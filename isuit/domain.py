@@ -101,6 +101,7 @@ class FitConfig:
     split: Split = "rider"
     observed_until: date | None = None  # declared end of observation, for cohorts without times
     skill: SkillPrior = "normal"  # how skill is distributed among riders
+    anchors: tuple[tuple[str, tuple[tuple[float, float], ...]], ...] = ()  # of several metrics, by name: an anchor each
 
     def __post_init__(self) -> None:
         for name, kinds in WORDS.items():
@@ -114,6 +115,8 @@ class FitConfig:
             check_label(getattr(self, name), name)
         if self.anchor is not None:
             _check_anchor(self.anchor)
+        for _, points in self.anchors:
+            _check_anchor(points)
         if self.observed_until is not None and (
             not isinstance(self.observed_until, date) or isinstance(self.observed_until, datetime)
         ):
@@ -126,6 +129,9 @@ class FitConfig:
         values["observed_until"] = None if self.observed_until is None else self.observed_until.isoformat()
         if self.skill == "normal":
             del values["skill"]  # what every fit was before there was a choice: it keeps its name
+        del values["anchors"]
+        if self.anchors:
+            values["anchors"] = {name: [list(point) for point in points] for name, points in self.anchors}
         return values
 
 

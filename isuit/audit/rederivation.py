@@ -85,6 +85,10 @@ def recorded_config(record: StoredFit) -> FitConfig:
                 values[name] = TAKEN_FOR[name]
         if values["anchor"] is not None:
             values["anchor"] = tuple((x, suitability) for x, suitability in values["anchor"])
+        values["anchors"] = tuple(
+            (name, tuple((x, suitability) for x, suitability in points))
+            for name, points in sorted(values.get("anchors", {}).items())
+        )
         if values["observed_until"] is not None:
             values["observed_until"] = date.fromisoformat(values["observed_until"][:10])
         if not unknown:

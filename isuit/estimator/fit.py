@@ -60,7 +60,7 @@ def fit(data: Observations, config: FitConfig | None = None, progress: Progress 
     config = FitConfig() if config is None else config
     validate(data, config)
     graph, gate = _gate(data, config)
-    prepared = _prepare(data, config, _functions(data))
+    prepared = _prepare(data, config, _functions(data, config))
     tried = candidate(prepared, gate.report, config, progress)
     found = _Found(data, config, graph, gate, prepared, tried.promotion)
     if tried.promotion is None or tried.latent is None:
@@ -85,8 +85,8 @@ def _gate(data: Observations, config: FitConfig) -> tuple[Incidence, Gate]:
     return max(graphs, key=lambda graph: graph.seen.shape[1]), check_each(graphs, data.metrics, config)
 
 
-def _functions(data: Observations) -> Spline | Surface:
-    return surface_for(data.metrics, data.conditions) if data.further else spline_for(data.metric)
+def _functions(data: Observations, config: FitConfig) -> Spline | Surface:
+    return surface_for(data.metrics, data.conditions, config.anchors) if data.further else spline_for(data.metric)
 
 
 @dataclass(frozen=True)
@@ -175,7 +175,7 @@ def _predict(
     full: _Full | None,
     progress: Progress | None,
 ) -> tuple[FloatArray, FloatArray]:
-    spline = _functions(data) if full is None else full.latent.space.spline
+    spline = _functions(data, config) if full is None else full.latent.space.spline
     fitted = _refit(data, config, spline, full, progress, ~kept_back, "held out")
     test = data.rows(kept_back)
     site = newcomers.places(test, fitted.space)

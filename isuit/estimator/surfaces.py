@@ -8,6 +8,7 @@ import numpy as np
 
 from isuit.domain import FloatArray, IntArray
 from isuit.record.parameters import (
+    AnchorRecord,
     LatentSurfaceParameters,
     Population,
     SingleSurfaceParameters,
@@ -19,9 +20,10 @@ from isuit.record.parameters import (
 
 from .likelihood.latent import LatentFit
 from .likelihood.single_curve import SingleCurve
+from .model.anchor import Anchor
 from .model.basis import Spline
 from .model.curves import CurveSpace
-from .model.surface import Surface
+from .model.surface import MetricAnchor, Surface
 from .suitability import Scored, with_band
 
 _DIGITS = 9  # of a covariance that are recorded
@@ -77,7 +79,14 @@ def _space(space: CurveSpace, surface: Surface, sites: tuple[str, ...], support:
         "support": support,
         "sites": tuple(sites) if space.sites else (),
         "site_size": space.site_size,
+        "anchors": tuple(map(_anchor_recorded, surface.anchors)),
     }
+
+
+def _anchor_recorded(found: MetricAnchor) -> AnchorRecord:
+    anchor = found.anchor
+    points = tuple(zip(anchor.metric.tolist(), anchor.suitability.tolist(), strict=True))
+    return AnchorRecord(metric=found.metric, points=points, spacing=anchor.spacing, mean=found.mean)
 
 
 def _recorded(spline: Spline, means: tuple[float, ...]) -> SplineRecord:
@@ -102,8 +111,14 @@ def space_of(parameters: SurfaceParameters) -> CurveSpace:
         tuple(map(spline, parameters.margins)),
         tuple(record.means for record in parameters.splines),
         tuple(record.means for record in parameters.margins),
+        tuple(MetricAnchor(record.metric, _anchor(record), record.mean) for record in parameters.anchors),
     )
     return CurveSpace(surface, len(parameters.sites), None, parameters.site_size)
+
+
+def _anchor(record: AnchorRecord) -> Anchor:
+    metric, suitability = np.array(record.points, np.float64).T
+    return Anchor(metric, suitability, record.spacing)
 
 
 def _rounded(matrix: FloatArray) -> tuple[float, ...]:

@@ -46,7 +46,12 @@ def _validate_metric(metric: FloatArray, name: str) -> None:
 def _validate_conditions(data: Observations, config: FitConfig) -> None:
     """Refuse a metric that says nothing, or nothing beside the others."""
     if config.anchor is not None:
-        raise InputError("An anchor is the curve of one metric; fit several metrics without --anchor.")
+        raise InputError("An anchor is the curve of one metric; for several give a profile with a curve of each.")
+    for name, points in config.anchors:
+        if name not in data.metrics:
+            raise InputError(f"There is an anchor for {name}, which is none of the metrics; leave it out or name them.")
+        metric = data.conditions[data.metrics.index(name)]
+        _require_shape(metric, points, f"The anchor of {name}")
     scaled = []
     for name, metric in zip(data.metrics, data.conditions, strict=True):
         lower, upper = float(metric.min()), float(metric.max())
@@ -73,13 +78,17 @@ def _validate_anchor(data: Observations, config: FitConfig) -> None:
         raise InputError("The anchor needs at least two points with finite values, in increasing order of the metric.")
     if np.any((suitability < 0) | (suitability > 1)):
         raise InputError("The anchor has a suitability outside 0 to 1; an expert's suitability is between them.")
-    lower, upper = float(data.metric.min()), float(data.metric.max())
-    anchor = anchor_of(config.anchor, Spline(lower, upper, ()))
+    _require_shape(data.metric, config.anchor, "The anchor")
+
+
+def _require_shape(metric: FloatArray, points: tuple[tuple[float, float], ...], name: str) -> None:
+    lower, upper = float(metric.min()), float(metric.max())
+    anchor = anchor_of(points, Spline(lower, upper, ()))
     assert anchor is not None
-    parts = (anchor.suitability_at(data.metric[part]) for part in columns.slices(len(data)))
+    parts = (anchor.suitability_at(metric[part]) for part in columns.slices(metric.size))
     given = [end for part in parts for end in (part.min(), part.max())]
     if lower < upper and max(given) - min(given) < _NO_SHAPE:
         raise InputError(
-            "The anchor is the same at every observed metric, so it gives the curve no shape; leave it out or give "
+            f"{name} is the same at every observed metric, so it gives the curve no shape; leave it out or give "
             "one that varies there."
         )

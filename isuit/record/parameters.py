@@ -90,6 +90,16 @@ class Support:
 
 
 @dataclass(frozen=True, kw_only=True)
+class AnchorRecord:
+    """An expert's curve of one metric of several: its points, how smooth it was made, and its mean log odds."""
+
+    metric: int
+    points: tuple[tuple[float, float], ...]
+    spacing: float
+    mean: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class SiteCovariance:
     """How certain a site's own functions are: their covariance, and that with the shared ones, row by row."""
 
@@ -115,6 +125,7 @@ class _Surfaces:
     coefficients: Numbers
     covariance: Numbers
     site_covariances: tuple[SiteCovariance, ...]
+    anchors: tuple[AnchorRecord, ...] = ()
     incomparable: tuple[str, ...]
 
 

@@ -65,6 +65,25 @@ def read_anchor(path: Path, activity: str, dimension: str) -> Points:
     return checked_points(points)
 
 
+def read_anchors(path: Path, activity: str, metrics: Sequence[str]) -> tuple[tuple[str, Points], ...]:
+    """Of several metrics the curves that a profile has of them, by name; one at least."""
+    if path.suffix.lower() in (".csv", ".tsv"):
+        raise InputError("--anchor of several metrics is a profile with a curve for each by name, as JSON or YAML")
+    found = []
+    for name in sorted(metrics):
+        try:
+            found.append((name, read_anchor(path, activity, name)))
+        except NoCurve:
+            continue
+    if not found:
+        raise NoCurve("the profile of --anchor has a curve for none of the metrics; name its curves as the metrics are")
+    return tuple(found)
+
+
+class NoCurve(InputError):
+    """A profile that has no curve of this name."""
+
+
 def _text(path: Path) -> str:
     try:
         return read_text(path, ANCHOR)
@@ -85,7 +104,7 @@ def _curve(document: Any, activity: str, dimension: str) -> Any:
         if dimension in document:
             document = document[dimension]
         elif not any(key in document for key in CURVE_KEYS):
-            raise InputError(
+            raise NoCurve(
                 f"the profile of --anchor has no curve for the dimension {dimension!r}; name one of its dimensions "
                 "with --dimension"
             )

@@ -19,6 +19,7 @@ from typing import Any
 import pyarrow as pa
 
 from isuit.domain import Exposure, FitConfig, GateReading, SkillPrior, Split
+from isuit.errors import InputError
 from isuit.published import (
     BundleReport,
     Created,
@@ -151,7 +152,7 @@ class StoreHandle:
         False
         """
         named = dimension or inputs.dimension_of(metrics)
-        config = config_of(activity, named, anchor, gate, exposure, split, skill, observed_until)
+        config = config_of(activity, named, anchor, gate, exposure, split, skill, observed_until, metrics)
         with notebook_progress() as progress:
             fitted = fitting.fit(
                 self.path,
@@ -396,18 +397,31 @@ def config_of(
     split: Split,
     skill: SkillPrior,
     observed_until: date | None,
+    metrics: Sequence[str] | None = None,
 ) -> FitConfig:
     """What a caller asks for, as a configuration."""
+    several = metrics is not None and len(metrics) > 1
     return FitConfig(
         activity=inputs.checked_label(activity, "activity"),
         dimension=inputs.checked_label(dimension, "dimension"),
         gate=gate,
-        anchor=_anchor(anchor, activity, dimension),
+        anchor=None if several else _anchor(anchor, activity, dimension),
+        anchors=_anchors(anchor, activity, metrics or ()) if several else (),
         exposure=exposure,
         split=split,
         skill=skill,
         observed_until=observed_until,
     )
+
+
+def _anchors(
+    anchor: str | Path | Iterable[tuple[float, float]] | None, activity: str, metrics: Sequence[str]
+) -> tuple[tuple[str, inputs.Points], ...]:
+    if anchor is None:
+        return ()
+    if not isinstance(anchor, (str, Path)):
+        raise InputError("the anchor of several metrics is a profile: a file with a curve for each by name")
+    return inputs.read_anchors(Path(anchor), activity, metrics)
 
 
 def _anchor(

@@ -10,10 +10,8 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logit
 
 from isuit.domain import NO_SITE, Z95, FloatArray
-from isuit.estimator import is_supported, score_surface
 from isuit.published import reading
 from isuit.record import Parameters, SurfaceParameters
 from isuit.record.parameters import LatentSurfaceParameters
@@ -58,6 +56,8 @@ def surface_in(parameters: Parameters) -> Surface | None:
 
 def surface_maps(parameters: SurfaceParameters) -> list[SurfaceMap]:
     """The maps of all pairs, of the surface that all sites share."""
+    from isuit.estimator import is_supported
+
     support = parameters.support
     along = [np.linspace(low, high, POINTS) for low, high in support.ranges]
     found = []
@@ -73,12 +73,19 @@ def surface_maps(parameters: SurfaceParameters) -> list[SurfaceMap]:
 
 def _difficulty(parameters: SurfaceParameters, condition: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Difficulty and its standard error, from what a score of these conditions says."""
+    from isuit.estimator import score_surface
+
     place, nobody = np.full(len(condition), NO_SITE), np.zeros(len(condition))
     at_zero = score_surface(parameters, condition, place, nobody)
     if not isinstance(parameters, LatentSurfaceParameters):
-        return -logit(at_zero.suitability), (logit(at_zero.upper) - logit(at_zero.suitability)) / Z95
+        return -_log_odds(at_zero.suitability), (_log_odds(at_zero.upper) - _log_odds(at_zero.suitability)) / Z95
     discrimination = parameters.raw_discrimination * parameters.population.sd
-    difficulty = np.asarray(-logit(at_zero.suitability) / discrimination)
+    difficulty = -_log_odds(at_zero.suitability) / discrimination
     # Where skill equals difficulty the error of the discrimination does not matter, and the chance is one half.
     level = score_surface(parameters, condition, place, difficulty)
-    return difficulty, np.asarray((logit(level.upper) - logit(level.suitability)) / (Z95 * discrimination))
+    return difficulty, (_log_odds(level.upper) - _log_odds(level.suitability)) / (Z95 * discrimination)
+
+
+def _log_odds(chance: FloatArray) -> FloatArray:
+    inside = np.clip(chance, 1e-15, 1 - 1e-15)
+    return np.asarray(np.log(inside) - np.log1p(-inside))

@@ -1,5 +1,6 @@
 """Several metrics: the functions of a surface, its fit against a known truth, its terms, and where it is supported."""
 
+import json
 from dataclasses import replace
 from itertools import combinations
 
@@ -18,6 +19,8 @@ from isuit.estimator.model.counts import count_conditions
 from isuit.estimator.model.curves import CurveSpace
 from isuit.estimator.model.surface import Surface, surface_for
 from isuit.estimator.model.terms import weighted_chi_square_tail
+from isuit.published import reading
+from isuit.record import as_json
 from isuit.record.parameters import LatentSurfaceParameters
 
 
@@ -273,6 +276,68 @@ def test_a_metric_that_says_nothing_is_refused(change: object, sentence: str) ->
 def test_an_anchor_is_of_one_metric() -> None:
     with pytest.raises(InputError, match="curve of one metric"):
         fit(cohort(riders=20), FitConfig(anchor=((0.0, 0.5), (1.0, 0.9))))
+    with pytest.raises(InputError, match="none of the metrics"):
+        fit(cohort(riders=20), FitConfig(anchors=(("gust", ((0.0, 0.5), (1.0, 0.9))),)))
+    with pytest.raises(InputError, match="The anchor of wave is the same"):
+        fit(cohort(riders=20), FitConfig(anchors=(("wave", ((0.0, 0.5), (9.0, 0.5))),)))
+
+
+# What an expert might say: best from 15 to 20 knots, and soon worse beyond; the lower the waves the better.
+EXPERT = (
+    ("wave", ((0.0, 0.9), (1.0, 0.7), (2.0, 0.4), (3.0, 0.2))),
+    ("wind", ((3.0, 0.03), (11.0, 0.06), (15.0, 0.95), (20.0, 0.95), (24.0, 0.06), (35.0, 0.03))),
+)
+WRONG = (("wind", ((3.0, 0.95), (18.0, 0.1), (35.0, 0.95))),)  # easiest where it is hardest
+
+
+def as_the_expert_says(condition: FloatArray) -> FloatArray:
+    """Half of the expert's log odds of failing for the wind, and nothing for the wave."""
+    spline = surface_for(("wave", "wind"), (np.linspace(0, 3, 50), np.linspace(3, 35, 50)), EXPERT)
+    return 0.5 * spline.anchors[1].values(condition)
+
+
+def error_of(data: Observations, anchors: tuple[tuple[str, tuple[tuple[float, float], ...]], ...]) -> float:
+    surface = surface_for(data.metrics, data.conditions, anchors)
+    counts = count_conditions(data.rider, data.conditions, data.outcome, surface.splines, len(data.riders))
+    space = CurveSpace.for_outcomes(len(data), surface, 0)
+    found = fit_latent(counts, space, Prepared(counts, space).single)
+    at = data.condition[::7]
+    return float(np.sqrt(np.mean((found.difficulty(at).value - as_the_expert_says(at)) ** 2)))
+
+
+@pytest.mark.long
+def test_experts_help_where_they_are_right_and_are_overruled_where_they_are_wrong() -> None:
+    alone, told, misled = [], [], []
+    for seed in range(3):
+        data, rng = cohort(seed, riders=40), np.random.default_rng(seed)
+        chance = expit(1.5 * (rng.standard_normal(40)[data.rider] - as_the_expert_says(data.condition)))
+        data = replace(data, outcome=(rng.random(len(data)) < chance).astype(np.int8))
+        alone.append(error_of(data, ()))
+        told.append(error_of(data, EXPERT))
+        misled.append(error_of(data, WRONG))
+    assert np.mean(told) < 0.9 * np.mean(alone)
+    assert np.mean(misled) < 1.1 * np.mean(alone)
+
+
+def test_an_anchored_surface_is_scored_from_its_record_and_read_back() -> None:
+    data = cohort(1, riders=60)
+    estimate = fit(data, FitConfig(anchors=EXPERT))
+    assert isinstance(estimate.parameters, LatentSurfaceParameters)
+    again = reading.parameters(json.dumps(as_json(estimate.parameters)))
+    assert again == estimate.parameters
+    for curve in estimate.curves:
+        assert curve.difficulty is not None
+        assert estimate.discrimination is not None
+        condition = np.tile(estimate.parameters.support.reference, (curve.metric.size, 1))
+        condition[:, data.metrics.index(curve.dimension or "")] = curve.metric
+        nowhere = np.full(curve.metric.size, -1)
+        scored = score_surface(estimate.parameters, condition, nowhere, np.zeros(curve.metric.size))
+        assert np.allclose(logit(scored.suitability), -estimate.discrimination * curve.difficulty, atol=1e-8)
+
+
+def test_a_configuration_without_anchors_keeps_its_name() -> None:
+    assert "anchors" not in FitConfig().as_json()
+    assert FitConfig(anchors=EXPERT).as_json()["anchors"]["wave"][0] == [0.0, 0.9]
 
 
 def test_ten_riders_have_an_answer() -> None:

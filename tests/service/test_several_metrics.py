@@ -1,5 +1,6 @@
 """A cohort of several metrics through the store: fitted, scored, audited, erased, and kept out of releases."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -66,6 +67,24 @@ def test_fit_score_verify_and_rederive(fitted: tuple[Path, str], table: pa.Table
     again = isuit.open(store).fit(table, metrics=METRICS[::-1], activity="kite")
     assert again.fit_id == fit_id
     assert again.recorded is False
+
+
+def test_a_profile_anchors_the_metrics_that_it_knows(table: pa.Table, tmp_path: Path) -> None:
+    profile = tmp_path / "profile.json"
+    wind = [[3, 0.05], [18, 0.95], [35, 0.05]]
+    profile.write_text(json.dumps({"curves": {"wind_kn": {"points": wind}, "water_c": wind}}))
+    store = isuit.open(tmp_path / "store")
+    made = store.fit(table, metrics=METRICS, activity="kite", anchor=profile)
+    assert made.record.configuration["anchors"] == {"wind_kn": [[3.0, 0.05], [18.0, 0.95], [35.0, 0.05]]}
+    assert store[made.fit_id].rederive().verdict == "identical"
+    assert store.fit(table, metrics=METRICS, activity="kite").fit_id != made.fit_id
+    profile.write_text(json.dumps({"curves": {"water_c": wind}}))
+    with pytest.raises(InputError, match="none of the metrics"):
+        store.fit(table, metrics=METRICS, activity="kite", anchor=profile)
+    (tmp_path / "one.csv").write_text("x,suitability\n3,0.1\n18,0.9\n")
+    for anchor in (tmp_path / "one.csv", [(3.0, 0.1), (18.0, 0.9)]):
+        with pytest.raises(InputError, match="is a profile"):
+            store.fit(table, metrics=METRICS, activity="kite", anchor=anchor)
 
 
 def test_a_bundle_of_several_metrics_is_derived_again(fitted: tuple[Path, str], tmp_path: Path) -> None:

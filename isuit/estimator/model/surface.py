@@ -8,6 +8,9 @@ interaction, where metrics are independent, nothing of the main effects (analysi
 "Smoothing Spline ANOVA Models"). Every term can shrink to nothing: its polynomials share one precision, its rough
 functions another, and those of an interaction are divided by which of the two margins is rough.
 
+An expert's curve of a metric is one more function of its main effect, free in scale: the log odds of the expert's
+suitability. The main effect's own functions are shrunk, and so it is towards the expert's shape that it is shrunk.
+
 A surface stands where a `Spline` does: raw functions, a matrix that makes coefficients of them, and groups.
 """
 
@@ -22,6 +25,7 @@ import numpy as np
 from isuit import columns
 from isuit.domain import FloatArray, IntArray
 
+from .anchor import Anchor, anchor_of
 from .basis import Spline, spline_for
 from .smoothing import FREE
 
@@ -40,6 +44,19 @@ class Term:
 
 
 @dataclass(frozen=True)
+class MetricAnchor:
+    """An expert's curve of one of the metrics, as log odds of failing with mean zero over the cohort."""
+
+    metric: int
+    anchor: Anchor
+    mean: float = 0.0
+
+    def values(self, metric: FloatArray) -> FloatArray:
+        suitability = self.anchor.suitability_at(metric[:, self.metric])
+        return np.asarray(np.log1p(-suitability) - np.log(suitability) - self.mean)
+
+
+@dataclass(frozen=True)
 class Surface:
     """The functions of several metrics; a condition is a row with a value of each."""
 
@@ -48,6 +65,7 @@ class Surface:
     margins: tuple[Spline, ...]
     spline_means: tuple[tuple[float, ...], ...]  # of each basis function over the cohort
     margin_means: tuple[tuple[float, ...], ...]
+    anchors: tuple[MetricAnchor, ...] = ()
 
     @property
     def pairs(self) -> list[tuple[int, int]]:
@@ -57,7 +75,8 @@ class Surface:
     def size(self) -> int:
         """Raw functions."""
         margins = [spline.size for spline in self.margins]
-        return sum(spline.size for spline in self.splines) + sum(margins[j] * margins[k] for j, k in self.pairs)
+        mains = sum(spline.size for spline in self.splines) + len(self.anchors)
+        return mains + sum(margins[j] * margins[k] for j, k in self.pairs)
 
     @property
     def free(self) -> int:
@@ -81,12 +100,16 @@ class Surface:
             indices.append((first + one[:, :, None] * size + two[:, None, :]).reshape(len(metric), -1))
             values.append((by_one[:, :, None] * by_two[:, None, :]).reshape(len(metric), -1))
             first += self.margins[j].size * size
+        for anchor in self.anchors:
+            indices.append(np.full((len(metric), 1), first))
+            values.append(anchor.values(metric)[:, None])
+            first += 1
         return np.hstack(indices), np.hstack(values)
 
     @cached_property
     def in_raw(self) -> FloatArray:
         """Coefficients as combinations of the raw functions, a column each: level, polynomials, rough functions of main
-        effects, then interactions."""
+        effects, interactions, then the experts' curves."""
         total, columns_, first = self.size, [], 0
         level = np.zeros((total, 1))
         level[: self.splines[0].size] = 1.0  # the basis functions of a spline sum to one
@@ -100,6 +123,9 @@ class Surface:
         for j, k in self.pairs:
             columns_.append(_embedded(np.asarray(np.kron(margins[j], margins[k]), np.float64), first, total))
             first += len(margins[j]) * len(margins[k])
+        for _ in self.anchors:
+            columns_.append(_embedded(np.ones((1, 1)), first, total))
+            first += 1
         return np.hstack([level, *polynomials, *rough, *columns_])
 
     def groups(self) -> list[int]:
@@ -116,7 +142,7 @@ class Surface:
             kind = 2 * one[:, None] + two[None, :].astype(np.int64)
             groups += (following + kind).ravel().tolist()
             following += 4
-        return groups
+        return groups + [FREE] * len(self.anchors)
 
     @cached_property
     def terms(self) -> tuple[Term, ...]:
@@ -130,6 +156,9 @@ class Surface:
             size = (self.margins[j].size - 1) * (self.margins[k].size - 1)
             found.append(Term((j, k), np.arange(rough, rough + size)))
             rough += size
+        for place, anchor in enumerate(self.anchors):
+            term = found[anchor.metric]
+            found[anchor.metric] = Term(term.metrics, np.append(term.coefficients, rough + place))
         return tuple(found)
 
     def deviation(self, size: int | None) -> tuple[FloatArray, list[int]]:
@@ -165,8 +194,13 @@ def _embedded(block: FloatArray, first: int, total: int) -> FloatArray:
     return result
 
 
-def surface_for(metrics: tuple[str, ...], conditions: tuple[FloatArray, ...]) -> Surface:
-    """The surface for these columns, one for each metric."""
+Points = tuple[tuple[float, float], ...]
+
+
+def surface_for(
+    metrics: tuple[str, ...], conditions: tuple[FloatArray, ...], anchors: tuple[tuple[str, Points], ...] = ()
+) -> Surface:
+    """The surface for these columns, one for each metric, with the experts' curves of some."""
     intervals = MARGIN_INTERVALS.get(len(conditions), _FEW_INTERVALS)
     splines = tuple(spline_for(metric, MAIN_INTERVALS) for metric in conditions)
     margins = tuple(spline_for(metric, intervals) for metric in conditions)
@@ -176,7 +210,19 @@ def surface_for(metrics: tuple[str, ...], conditions: tuple[FloatArray, ...]) ->
         margins,
         tuple(_means(spline, metric) for spline, metric in zip(splines, conditions, strict=True)),
         tuple(_means(spline, metric) for spline, metric in zip(margins, conditions, strict=True)),
+        tuple(_anchored(metrics.index(name), points, splines, conditions) for name, points in anchors),
     )
+
+
+def _anchored(
+    place: int, points: Points, splines: tuple[Spline, ...], conditions: tuple[FloatArray, ...]
+) -> MetricAnchor:
+    anchor = anchor_of(points, splines[place])
+    assert anchor is not None
+    found = MetricAnchor(place, anchor)
+    ordered = np.zeros((conditions[place].size, place + 1))
+    ordered[:, place] = np.sort(conditions[place])
+    return MetricAnchor(place, anchor, float(found.values(ordered).mean()))
 
 
 def _means(spline: Spline, metric: FloatArray) -> tuple[float, ...]:
