@@ -6,13 +6,16 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from isuit.audit.keys import begin_signing
 from isuit.audit.log import append_event
-from isuit.service import checks, heads, history
+from isuit.ingest import read_cohort
+from isuit.service import checks, heads, history, riders
 from isuit.service.pseudonymising import pseudonymise
+from isuit.service.recording import register_cohort
 from isuit.service.stores import open_store
 from isuit.store.paths import write_secret
 
@@ -122,6 +125,30 @@ def test_a_history_signed_anew_is_found(store: Path, tmp_path: Path, grown: Call
     assert checks.verify(tmp_path / "same-key").ok
     [sentence] = kept.against(tmp_path / "same-key")
     assert "rewritten or forked" in sentence
+
+
+def test_a_cohort_rewritten_under_its_hash_by_a_forged_erasure_is_found(
+    store: Path, tmp_path: Path, cohort_table: Callable[..., pa.Table]
+) -> None:
+    """With a leaf declared empty the hash is not computed again, and everyone else's rows can be others."""
+    table, forged = cohort_table(1, riders=6, outcomes=4), tmp_path / "forged"
+    shutil.copytree(store, forged)
+    with read_cohort(table) as cohort, open_store(store, write=True) as opened, opened.transaction() as connection:
+        register_cohort(connection, cohort)
+        true_hash = cohort.cohort_hash
+    kept, head = Kept(store, tmp_path), heads.head(store).log_head
+    assert kept.against(store) == []
+    flipped = pa.array([1 - outcome for outcome in table.column("outcome").to_pylist()])
+    other = table.set_column(table.schema.get_field_index("outcome"), "outcome", flipped)
+    with read_cohort(other) as cohort, open_store(forged, write=True) as opened, opened.transaction() as connection:
+        cohort.cohort_hash = true_hash  # a lie
+        register_cohort(connection, cohort)
+    assert "personal.outcomes" in [entry.table for entry in checks.verify(forged).disagreements]
+    riders.delete_riders(forged, ["rider-0003"])
+    assert checks.verify(forged).ok  # a store that agrees with itself
+    [sentence] = kept.against(forged)
+    assert "rewritten or forked" in sentence
+    assert not checks.verify(forged, known_head=head).ok
 
 
 def test_trust_follows_a_rotation_and_ends_for_the_old_key(store: Path, tmp_path: Path) -> None:

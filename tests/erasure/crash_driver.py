@@ -3,7 +3,7 @@
 A program of its own, because it forks: the parent imports everything and opens nothing, so that a child starts in
 milliseconds and a kill lands in the protocol and not in an import.
 
-It reads lines of JSON {"store", "rider", "step", "seconds"} and answers each with {"seconds", "killed", "steps"}:
+It reads lines of JSON {"store", "rider", "copy", "step", "seconds"}, and answers {"seconds", "killed", "steps"}:
 `step` kills when that step is reached, `seconds` after that time. Without `rider`, the child only opens the store for
 reading: that is recovery.
 """
@@ -33,7 +33,8 @@ def act(order: dict[str, object], report: int) -> None:
     rewrite.reached = reached
     store = Path(str(order["store"]))
     if order.get("rider"):
-        delete_riders(store, [str(order["rider"])])
+        copy = Path(str(order["copy"])) if "copy" in order else None
+        delete_riders(store, [str(order["rider"])], copy_to=copy)
     else:
         with open_store(store):
             pass

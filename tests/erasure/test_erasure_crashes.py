@@ -14,7 +14,10 @@ from typing import Any
 import pytest
 from cohort_stores import MARKED, contents, files_with, held, small_parts, small_store, storage_defects
 
+from isuit.erasure.receipt import binding
+from isuit.errors import NotFound
 from isuit.service.checks import verify
+from isuit.service.riders import complete_copy
 from isuit.service.stores import open_store
 
 STEPS = [
@@ -163,3 +166,20 @@ def test_killed_at_random_moments_and_again_while_recovering(
         shutil.rmtree(store)
     assert sum(killed for killed, _ in outcomes) >= 5  # on a busy machine many end before they are hit
     assert {gone for _, gone in outcomes} == {True, False}
+
+
+@pytest.mark.parametrize("step", ["deciding", "decided", "swept"])
+def test_the_nonce_of_a_receipt_survives_kill_9(driver: Driver, original: Path, tmp_path: Path, step: str) -> None:
+    """Between the decision and the file: whoever was erased can still show that it was them."""
+    store, copy = tmp_path / "store", tmp_path / "copy.json"
+    shutil.copytree(original, store)
+    assert driver.run(store, rider=MARKED, copy=str(copy), step=step)["killed"]
+    [entry] = json.loads(copy.read_text())["bindings"]
+    if step == "deciding":
+        with pytest.raises(NotFound, match="nothing was erased"):
+            complete_copy(store, copy)
+        return
+    done = complete_copy(store, copy)
+    assert done.receipt is not None
+    assert [entry["nonce"]] == [bound.nonce for bound in done.bindings]
+    assert binding(entry["nonce"], MARKED) in done.receipt.bindings

@@ -1,4 +1,4 @@
-"""Bundles that somebody changed, at random: `python tests/independent/bundles.py [NUMBER]` tries 1,000.
+"""Bundles that somebody changed, at random: `python tests/independent/bundles.py [NUMBER [SEED]]`, 1,000 times.
 
 Half of the changes come with a manifest made anew, so that the checks behind it are met, and some with every head of
 the log computed again. isuit and both verifiers that are not isuit's must agree on each.
@@ -197,11 +197,12 @@ def main() -> int:
     from conftest import make_full_store
 
     number = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
+    seed = int(sys.argv[2]) if len(sys.argv) > 2 else number
     seen: Counter[bool] = Counter()
     disagreements = 0
     with tempfile.TemporaryDirectory() as folder:
         bundles = make_bundles(make_full_store(Path(folder) / "store"), Path(folder))
-        for what, found in verdicts(bundles, Path(folder), number, seed=number):
+        for what, found in verdicts(bundles, Path(folder), number, seed=seed):
             seen[all(found)] += 1
             if len(found) > 1:
                 disagreements += 1
