@@ -59,6 +59,7 @@ def isuit(
 
 
 app.command("fit", rich_help_panel=SCIENTIST)(fits.fit)
+app.command("add", rich_help_panel=SCIENTIST)(cohorts.add)
 app.command("fits", rich_help_panel=SCIENTIST)(fits.fits)
 app.command("show", rich_help_panel=SCIENTIST)(fits.show)
 app.command("report", rich_help_panel=SCIENTIST)(reports.report)

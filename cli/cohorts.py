@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .options import Column, Csv, DropMissing, Json, Metrics, Query, Timezone
+from .options import DEFAULT_STORE, DEFAULT_WAIT, Column, Csv, DropMissing, Json, Metrics, Query, Store, Timezone, Wait
 from .output import note, print_json
 
 if TYPE_CHECKING:
@@ -48,6 +48,46 @@ def hash_cohort(
     else:
         print(found.cohort_hash)
         note(_summary(found))
+
+
+def add(
+    series: Annotated[str, typer.Option("--series", help="The series' name, such as kite; its first file begins it.")],
+    files: Files,
+    query: Query = None,
+    metric: Metrics = None,
+    column: Column = None,
+    timezone: Timezone = None,
+    csv: Csv = None,
+    drop_missing: DropMissing = False,
+    store: Store = DEFAULT_STORE,
+    wait: Wait = DEFAULT_WAIT,
+    json: Json = False,
+) -> None:
+    """Add today's outcomes to a series; `isuit fit --series` fits the union, in which equal outcomes count once."""
+    from isuit.service import series as service
+    from isuit.service.inputs import cohort_source, parse_csv, parse_mapping
+
+    with _defects_as_json(json):
+        found = service.add(
+            store,
+            series,
+            cohort_source(files, query),
+            columns=parse_mapping(column, metric),
+            metrics=metric,
+            timezone=timezone,
+            csv=parse_csv(csv),
+            drop_missing=drop_missing,
+            wait=wait,
+        )
+    for sentence in found.notes:
+        note(f"note: {sentence}")
+    if json:
+        print_json(found)
+        return
+    how = "added" if found.added else "there already: nothing was added"
+    print(f"cohort    {found.cohort_hash} ({how})")
+    print(f"series    {found.series}: {found.parts} parts, {found.outcomes_of_all} outcomes")
+    print(f"log head  {found.log_head}")
 
 
 def canonicalise(

@@ -53,9 +53,12 @@ def init(
 
 def fit(
     cohort: Annotated[
-        list[str],
+        list[str] | None,
         typer.Option("--cohort", help="A Parquet, CSV or Arrow file, a directory, a glob, an address. Repeatable."),
-    ],
+    ] = None,
+    series: Annotated[
+        str | None, typer.Option("--series", help="A series of the store instead (isuit add): the union of its parts.")
+    ] = None,
     query: Query = None,
     activity: Annotated[str, typer.Option("--activity", help="What the riders do.")] = "unspecified",
     dimension: Annotated[
@@ -106,6 +109,7 @@ def fit(
 ) -> None:
     """Canonicalise, hash, gate and fit a cohort, and record the result."""
     from isuit.domain import FitConfig
+    from isuit.errors import InputError
     from isuit.service.fitting import fit as run
     from isuit.service.inputs import (
         checked_label,
@@ -117,7 +121,11 @@ def fit(
         read_anchors,
         read_sites,
     )
+    from isuit.service.series import Series
 
+    if (cohort is None) == (series is None):
+        raise InputError("give a cohort with --cohort, or a series of the store with --series")
+    source = Series(series) if series is not None else cohort_source(cohort or [], query)
     dimension, several = dimension or dimension_of(metric), metric is not None and len(metric) > 1
     config = FitConfig(
         activity=checked_label(activity, "--activity"),
@@ -133,7 +141,7 @@ def fit(
     with progress_bar(quiet=json) as progress:
         fitted = run(
             store,
-            cohort_source(cohort, query),
+            source,
             config,
             columns=parse_mapping(column, metric),
             metrics=metric,
@@ -320,7 +328,7 @@ def atlas(
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", help="Write all points as .parquet, .arrow, .feather, .csv or .tsv; in-house, not a release."
+            "--out", help="Write all points as .parquet, .arrow, .csv or .tsv, or a .duckdb for BI tools; in-house."
         ),
     ] = None,
     store: Store = DEFAULT_STORE,

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from isuit.service.inputs import Query
     from isuit.service.notebook import StoreHandle
     from isuit.service.results import Fit
+    from isuit.service.series import Series
 
 __version__ = "0.1.0"
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "open",
     "query",
     "rederive_bundle",
+    "series",
     "witness",
 ]
 # Imports stand inside the functions, because the command line imports this package before it knows what it will do.
@@ -122,6 +124,17 @@ def query(url: str, sql: str) -> Query:
     from isuit.service.inputs import Query
 
     return Query(url, sql)
+
+
+def series(name: str) -> Series:
+    """A series of a store as what is to be fitted: the union of what was added to it.
+
+    >>> isuit.series("kite").name
+    'kite'
+    """
+    from isuit.service.series import Series
+
+    return Series(name)
 
 
 def canonicalise(

@@ -25,7 +25,18 @@ from isuit.store.query import rows
 
 # Names of columns, and keys inside JSON, under which the operator's own words stand.
 LABELS = frozenset(
-    {"site", "sites", "incomparable_sites", "incomparable", "activity", "dimension", "metric", "metrics", "alias"}
+    {
+        "site",
+        "sites",
+        "incomparable_sites",
+        "incomparable",
+        "activity",
+        "dimension",
+        "metric",
+        "metrics",
+        "alias",
+        "series",
+    }
 )
 # Columns with words and digests that the program chooses.
 PROGRAM_COLUMNS = frozenset(

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         Witnessed,
     )
     from isuit.published.base import FIT, HASH, HEAD, Published
-    from isuit.published.cohorts import Canonicalised, CohortRead, CohortRefused, Defect, Pseudonymised
+    from isuit.published.cohorts import Added, Canonicalised, CohortRead, CohortRefused, Defect, Pseudonymised
     from isuit.published.comparing import (
         Alias,
         Aliases,
@@ -83,6 +83,7 @@ __all__ = [
     "FIT",
     "HASH",
     "HEAD",
+    "Added",
     "Alias",
     "Aliases",
     "Atlas",

@@ -45,6 +45,20 @@ class CohortRefused(Published):
     refused: list[Defect]
 
 
+class Added(Published):
+    """`isuit add --series NAME FILE`."""
+
+    series: str
+    cohort_hash: str = Field(pattern=HASH, description="Of what was added.")
+    added: bool = Field(description="False when the series had it already.")
+    outcomes: int = Field(description="Of what was added.")
+    parts: int = Field(description="Cohorts of the series.")
+    outcomes_of_all: int = Field(description="Of all parts; a fit counts equal ones with a time once.")
+    suppressed_rows: int = Field(description="Rows left out because their rider opted out.")
+    notes: list[str]
+    log_head: str = Field(pattern=HEAD)
+
+
 class Pseudonymised(Published):
     """`isuit pseudonymise`."""
 

@@ -29,6 +29,7 @@ from isuit.published import FitDetail, FitSummary
 from isuit.service.details import detail_of
 from isuit.service.inputs import sites_of
 from isuit.service.recording import Recorded, record_fit
+from isuit.service.series import opened
 from isuit.service.stores import DEFAULT_WAIT, open_store
 from isuit.store.fits import StoredFit, get_fit
 from isuit.store.opening import Store, is_store
@@ -72,7 +73,8 @@ def fit(
 ) -> Fitted:
     """Fit a cohort and record the result; the same fit again is confirmed, not recorded twice.
 
-    `memory` bounds what is held (`4GB`, or bytes); no number depends on it.
+    The source is whatever `read_cohort` reads, or a `Series` of the store. `memory` bounds what is held (`4GB`, or
+    bytes); no number depends on it.
     """
     from isuit import estimator
 
@@ -90,18 +92,19 @@ def fit(
         return opted_out.exclude(riders)
 
     progress("read", 0.0)
-    reading = read_cohort(
-        source,
-        columns=columns,
-        metrics=metrics,
-        timezone=timezone,
-        csv=csv,
-        drop_missing=drop_missing,
-        exclude=exclude,
-        in_memory_rows=limits.sorted_rows,
-        spill_bytes=limits.sorting,
-        progress=progress,
-    )
+    with opened(store_path, source, metrics, wait) as (table, named):
+        reading = read_cohort(
+            table,
+            columns=columns,
+            metrics=named,
+            timezone=timezone,
+            csv=csv,
+            drop_missing=drop_missing,
+            exclude=exclude,
+            in_memory_rows=limits.sorted_rows,
+            spill_bytes=limits.sorting,
+            progress=progress,
+        )
     with reading as cohort:
         fit_id = name_of_fit(cohort.cohort_hash, config.as_json(), estimator.ESTIMATOR_VERSION)
         sites, others = _sites_of_cohort(cohort, sites)

@@ -12,6 +12,7 @@ from isuit.audit.log import log_head
 from isuit.errors import StoreError
 from isuit.published import AtlasPoint, Created, FitDetail, FitList, FitRecord, Status
 from isuit.release.policy import policy_of
+from isuit.service import reading_copy
 from isuit.service.details import detail_of, published
 from isuit.service.stores import DEFAULT_WAIT, open_store
 from isuit.store.aliases import aliases
@@ -92,6 +93,8 @@ def atlas(store_path: Path, wait: float = DEFAULT_WAIT, out: Path | None = None)
 
     `out` gets the same as a file, in the format of its ending.
     """
+    if out is not None and out.suffix == reading_copy.ENDING:
+        return reading_copy.write_copy(store_path, out, wait)
     if out is not None:
         require_format(out)
     with open_store(store_path, wait=wait) as store:

@@ -21,6 +21,7 @@ import pyarrow as pa
 from isuit.domain import Exposure, FitConfig, GateReading, SkillPrior, Split
 from isuit.errors import InputError
 from isuit.published import (
+    Added,
     BundleReport,
     Created,
     ErasurePlan,
@@ -42,6 +43,7 @@ from isuit.published import (
     VerifyReport,
 )
 from isuit.service import aliasing, checks, fitting, heads, history, inputs, proving, releases, reports, riders
+from isuit.service import series as series_service
 from isuit.service.bars import notebook_progress
 from isuit.service.declaring import Declarations
 from isuit.service.pseudonymising import pseudonymise
@@ -171,6 +173,14 @@ class StoreHandle:
         counts = (fitted.outcomes, fitted.riders, fitted.sites)
         return RecordedFit(self, fitted.stored, counts, fitted.summary())
 
+    def add(self, series: str, cohort: Any, **reading: Any) -> Added:
+        """Add outcomes to a series, for `fit(isuit.series(name))`; what it has already adds nothing.
+
+        >>> store.add("kite", cohort).parts
+        1
+        """
+        return series_service.add(self.path, series, cohort, wait=self.wait, **reading)
+
     def __getitem__(self, reference: str) -> RecordedFit:
         """A fit by its id or its cohort's hash, at least 8 digits of either, or an alias.
 
@@ -214,13 +224,13 @@ class StoreHandle:
         """
         return {found.alias: found.fit_id for found in aliasing.listed(self.path, self.wait).aliases}
 
-    def atlas(self) -> Table:
-        """The newest fit of every activity, dimension and site; in-house, not a release.
+    def atlas(self, out: str | Path | None = None) -> Table:
+        """The newest fit of every activity, dimension and site; in-house, not a release. Also written to `out`.
 
         >>> store.atlas().num_rows
         101
         """
-        return Table(history.atlas(self.path, self.wait), "atlas, in-house")
+        return Table(history.atlas(self.path, self.wait, None if out is None else Path(out)), "atlas, in-house")
 
     def trajectory(self, rider: str) -> Table:
         """A rider's skill over successive cohorts.

@@ -42,11 +42,11 @@ def aliases(connection: duckdb.DuckDBPyConnection) -> dict[str, AliasedFit]:
     return dict(sorted(found.items()))
 
 
-def checked_alias(alias: str) -> str:
+def checked_alias(alias: str, what: str = "an alias") -> str:
     """A name that no id or hash can be mistaken for."""
     if not FORM.fullmatch(alias) or re.fullmatch(r"[0-9a-fA-F]+", alias):
         raise InputError(
-            "an alias is a letter followed by up to 63 letters, digits, dots, hyphens or underscores, and no number in "
+            f"{what} is a letter followed by up to 63 letters, digits, dots, hyphens or underscores, and no number in "
             "hexadecimal digits: choose one such as kite-2026"
         )
     return alias

@@ -32,7 +32,7 @@ COMMANDS = {
     "check-release": "isuit.check_release", "status": "store.status", "init": "store.init",
     "latent-demo": "isuit.latent_demo", "head": "store.head", "rotate-key": "store.rotate_key",
     "receipt": "store.receipt", "prove": "store.prove", "check-proof": "isuit.check_proof", "witness": "isuit.witness",
-    "rank": "fit.rank", "compare": "fit.compare", "alias": "store.alias",
+    "rank": "fit.rank", "compare": "fit.compare", "alias": "store.alias", "add": "store.add",
 }  # fmt: skip
 OWNERS: dict[str, Any] = {"store": StoreHandle, "fit": RecordedFit, "isuit": isuit}
 
