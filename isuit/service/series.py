@@ -69,7 +69,7 @@ def add(
         new = cohort.cohort_hash not in before
         if new:
             with store.transaction() as connection:
-                if first(connection, "SELECT 1 FROM personal.commitments WHERE lower(rider) = lower(?)", [name]):
+                if first(connection, "SELECT 1 FROM all_commitments WHERE lower(rider) = lower(?)", [name]):
                     raise InputError("a rider of this store is called so: choose another name for the series")
                 if find_cohort(connection, cohort.cohort_hash) is None:
                     register_cohort(connection, cohort)
