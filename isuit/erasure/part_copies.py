@@ -64,7 +64,8 @@ def copy_parts(paths: StorePaths, key: bytes, reached: Callable[[str], None]) ->
     riders: dict[str, str] = {}
     comparing = connect(Path(":memory:"), paths.spill, read_only=False)
     try:
-        for part in known:
+        # Outcomes first: they have the fewest riders to compute digests of.
+        for part in sorted(known, key=lambda part: part.holds != "personal.outcomes"):
             if part.part in work:
                 gone = _names(part.path(paths.parts), key, work[part.part], riders)
                 copies[part.part] = _copy(part, paths.parts, gone, comparing)

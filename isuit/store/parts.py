@@ -49,16 +49,16 @@ class Parted:
     @property
     def fewest(self) -> int:
         """From so many rows on, a cohort or fit has parts."""
-        return self.rows // 4
+        return self.rows // 2
 
 
-# An erasure writes the outcomes' part (about 8 MB), two of commitments (3 MB each) and one of skills (1 MB), and as
+# An erasure writes the outcomes' part (about 4 MB), two of commitments (1.5 MB each) and one of skills (0.5 MB), and as
 # many bytes of zeros over the old ones.
 PARTED = {
-    "personal.outcomes": Parted("all_outcomes", "cohort_hash", 1 << 19),
-    "personal.skills": Parted("all_skills", "fit_id", 1 << 15),
-    "personal.commitments": Parted("all_commitments", "subject", 1 << 15),
-    "ledger.leaves": Parted("all_leaves", "subject", 1 << 18),
+    "personal.outcomes": Parted("all_outcomes", "cohort_hash", 1 << 18),
+    "personal.skills": Parted("all_skills", "fit_id", 1 << 14),
+    "personal.commitments": Parted("all_commitments", "subject", 1 << 14),
+    "ledger.leaves": Parted("all_leaves", "subject", 1 << 17),
 }
 PENDING = "part"  # work in `ledger.pending`: a part to be written without somebody
 HIDDEN = "hidden_riders"  # a variable of the connection
