@@ -16,10 +16,12 @@ import pyarrow.parquet as pq
 import pytest
 from cohort_stores import MARKED, contents, files_with, held, small_parts, small_store
 
+from isuit.domain import FitConfig
 from isuit.erasure import part_copies, rewrite
 from isuit.errors import NotFound, StoreError, Unfinished, UnfinishedWarning
 from isuit.service import history, recording
-from isuit.service.checks import verify
+from isuit.service.checks import rederive, verify
+from isuit.service.fitting import fit
 from isuit.service.riders import delete_riders, show_rider
 from isuit.service.stores import open_store
 from isuit.store import migrations, parts
@@ -278,3 +280,26 @@ def test_a_file_that_nothing_lists_is_overwritten(store: Path) -> None:
         assert not left.exists()
         assert set(kept.read()) == {0}
     assert os.stat(store / "parts").st_mode & 0o777 == 0o700
+
+
+def test_a_cohort_in_parts_is_fitted_again_and_its_rows_come_back(
+    tmp_path: Path, small: None, cohort_table: Callable[..., pa.Table]
+) -> None:
+    store, table, config = tmp_path / "store", cohort_table(1), FitConfig(activity="kitesurfing", dimension="wind")
+    fitted = fit(store, table, config)
+    assert len(files(store)) > 8
+    assert rederive(store, fitted.fit_id).verdict == "identical"
+    delete_riders(store, ["rider-0003"], suppress=False)
+    assert rederive(store, fitted.fit_id).verdict == "erased"
+    fit(store, table, config)
+    with open_store(store) as opened:
+        assert rows(opened.connection, "SELECT count(*) FROM all_outcomes") == [(table.num_rows,)]
+        assert rows(opened.connection, "SELECT DISTINCT rider FROM personal.outcomes") == [("rider-0003",)]
+        [cohort] = cohort_records(opened.connection)
+        streamed = pa.Table.from_batches(stored_outcomes(opened.connection, cohort.cohort_hash))
+        riders = streamed.column("rider").to_pylist()
+        assert riders == sorted(riders)
+    assert verify(store).disagreements == []
+    delete_riders(store, ["rider-0003"])
+    assert files_with(store, b"rider-0003") == []
+    assert verify(store).disagreements == []
