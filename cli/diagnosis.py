@@ -26,6 +26,7 @@ def print_diagnostics(shown: FitDetail) -> None:
         _print_scores(found.scores, "" if shown.fit.held_out is None else shown.fit.held_out.split)
     _print_assumptions(found)
     _print_distribution(found)
+    _print_movement(found)
     _print_tables(found)
 
 
@@ -170,6 +171,23 @@ def _print_distribution(found: Diagnostics) -> None:
         top = max(p for _, p in shown)
         bars = "".join(_BARS[min(len(_BARS) - 1, int(len(_BARS) * p / top))] for _, p in shown)
         print(f"{'':<13}{-_SKETCHED:+.0f} {bars} {_SKETCHED:+.0f} standard deviations")
+
+
+def _print_movement(found: Diagnostics) -> None:
+    """Whether skill stands still, where times tell."""
+    from isuit.domain import Z95
+
+    moves = found.movement
+    if moves is None or not (moves.moves or moves.sentence):
+        return
+    if not moves.moves:
+        tested = "" if moves.p_value is None else f"standing still: p = {moves.p_value:.2g}. "
+        _say("movement", f"{tested}{moves.sentence or ''}".strip())
+        return
+    told = f"skill moves by {moves.walk_per_year:.2f} ± {Z95 * (moves.walk_per_year_se or 0.0):.2f} sd in a year"
+    grown = "".join(f", {one.skill:+.2f} after {one.years:g} years" for one in moves.growth or ())
+    lately = "" if moves.half_life_years is None else f"; past days count half after {moves.half_life_years:.2g} years"
+    _say("movement", f"{told}; on average{grown.lstrip(',')}{lately}. Skills are those of each rider's last day.")
 
 
 def _print_tables(found: Diagnostics) -> None:

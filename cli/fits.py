@@ -87,8 +87,11 @@ def fit(
         Literal["rider", "time", "occasion"], typer.Option("--split", help="How outcomes are held out.")
     ] = "rider",
     skill: Annotated[
-        Literal["normal", "estimated"],
-        typer.Option("--skill", help="How skill is distributed among riders: normal, or as the outcomes tell."),
+        Literal["normal", "estimated", "moving"],
+        typer.Option(
+            "--skill",
+            help="Skill is normal among riders, distributed as the outcomes tell, or normal and moves with time.",
+        ),
     ] = "normal",
     observed_until: Annotated[
         datetime | None,
@@ -364,7 +367,7 @@ def trajectory(
     wait: Wait = DEFAULT_WAIT,
     json: Json = False,
 ) -> None:
-    """A rider's skill over successive cohorts, linked to one scale, with drift flagged."""
+    """A rider's skill over successive cohorts, linked to one scale, and day by day where a fit follows it."""
     from isuit.domain import Z95
     from isuit.service.trajectory import trajectory as followed
 
@@ -382,13 +385,17 @@ def trajectory(
             f"{point.observed_from:%Y-%m-%d} to {point.observed_until:%Y-%m-%d}" if point.observed_from else "no times"
         )
         linked = "-" if point.linked_mean is None else f"{point.linked_mean:+.2f} ± {Z95 * (point.linked_sd or 0):.2f}"
+        flags = "  DRIFT" * point.drift + "  MOVED" * point.moved
+        flags += "" if point.usable else "  (too few outcomes to use)"
         print(
             f"{point.activity}, {point.dimension}  {span}  "
             f"skill {point.skill_mean:+.2f} ± {Z95 * point.skill_sd:.2f}  "
-            f"linked {linked}{'  DRIFT' if point.drift else ''}{'' if point.usable else '  (too few outcomes to use)'}"
+            f"linked {linked}{flags}"
         )
         if point.note:
             print(f"    {point.note}")
+        for day in point.path or []:
+            print(f"    {day.day:%Y-%m-%d}  {day.skill_mean:+.2f} ± {Z95 * day.skill_sd:.2f}")
 
 
 def status(store: Store = DEFAULT_STORE, wait: Wait = DEFAULT_WAIT, json: Json = False) -> None:

@@ -28,7 +28,7 @@ FitKind = Literal["latent", "single-curve"]
 GateReading = Literal["strict", "core"]
 Exposure = Literal["independent", "correlated"]
 Split = Literal["rider", "time", "occasion"]
-SkillPrior = Literal["normal", "estimated"]
+SkillPrior = Literal["normal", "estimated", "moving"]
 
 SKILL_LEVELS = {"beginner": -1.0, "intermediate": 0.0, "expert": 1.0}
 Z95 = 1.959963984540054  # standard errors to each side of an estimate: a 95 % interval
@@ -100,7 +100,7 @@ class FitConfig:
     exposure: Exposure = "independent"
     split: Split = "rider"
     observed_until: date | None = None  # declared end of observation, for cohorts without times
-    skill: SkillPrior = "normal"  # how skill is distributed among riders
+    skill: SkillPrior = "normal"  # how skill is distributed among riders, or that it is normal and moves with time
     anchors: tuple[tuple[str, tuple[tuple[float, float], ...]], ...] = ()  # of several metrics, by name: an anchor each
 
     def __post_init__(self) -> None:
@@ -219,8 +219,17 @@ class DifficultyCurve:
 
 
 @dataclass(frozen=True)
+class Path:
+    """A rider's skill, day by day on which the rider had outcomes."""
+
+    day: IntArray  # since 1970
+    mean: FloatArray
+    sd: FloatArray
+
+
+@dataclass(frozen=True)
 class Skills:
-    """Skill posteriors of the riders that the gate's core holds."""
+    """Skill posteriors of the riders that the gate's core holds; where skill moves, at each rider's last day."""
 
     riders: tuple[str, ...]
     mean: FloatArray
@@ -228,6 +237,7 @@ class Skills:
     outcomes: IntArray
     bins: IntArray
     usable: NDArray[np.bool_]
+    paths: tuple[Path, ...] | None = None  # where skill moves, of each rider
 
 
 def discrimination_interval(discrimination: float | None, se: float | None) -> tuple[float, float] | None:

@@ -102,8 +102,8 @@ def rows_leaf(salt: bytes, lines: bytes) -> str:
 
 
 def skill_content(row: Sequence[Any]) -> bytes:
-    """A skill's exact bits: rider, mean, sd, outcomes, bins, usable."""
-    return exact_line(row)
+    """A skill's exact bits: rider, mean, sd, outcomes, bins, usable, and, where it moves, its path."""
+    return exact_line(row[:-1] if row[-1] is None else row)
 
 
 def skill_leaf(salt: bytes, row: Sequence[Any]) -> str:

@@ -28,7 +28,7 @@ from isuit.audit.verification import Expected, Verification
 from isuit.domain import WORDS, Estimate, FitConfig, FloatArray
 from isuit.errors import InputError
 from isuit.record import as_json
-from isuit.store.fits import StoredFit, curve_rows, skill_table
+from isuit.store.fits import StoredFit, curve_rows, path_of, skill_table
 
 Verdict = Literal["identical", "equivalent", "erased", "diverged"]
 # Where each part of a result is stored.
@@ -241,4 +241,21 @@ def _skill_difference(skills: pa.Table, estimate: Estimate, *, erased: bool) -> 
         return math.inf, right.num_rows
     # With rows gone the bins lie elsewhere: how many a rider was seen in says nothing about how far the skill moved.
     counted = () if erased else ("n_outcomes", "n_bins", "usable")
-    return largest_difference(left, right, ("skill_mean", "skill_sd", *counted)), left.num_rows
+    largest = largest_difference(left, right, ("skill_mean", "skill_sd", *counted))
+    return max(largest, _path_difference(left, right)), left.num_rows
+
+
+def _path_difference(left: pa.Table, right: pa.Table) -> float:
+    """Of riders' skill day by day, where it moves; infinite where days differ or only one of the two has any."""
+    largest = 0.0
+    for one, other in zip(left.column("path").to_pylist(), right.column("path").to_pylist(), strict=True):
+        if (one is None) != (other is None):
+            return math.inf
+        if one is None:
+            continue
+        before, after = path_of(one), path_of(other)
+        if [one.day for one in before] != [one.day for one in after]:
+            return math.inf
+        gaps = np.abs(np.array([one[1:] for one in before]) - np.array([one[1:] for one in after]))
+        largest = max(largest, float(gaps.max(initial=0.0)))
+    return largest

@@ -101,7 +101,7 @@ def check_fit(connection: duckdb.DuckDBPyConnection, fit: StoredFit, erased: lis
     leaves.check_root(fit.commitment)
     skills = rows(
         connection,
-        "SELECT rider, skill_mean, skill_sd, n_outcomes, n_bins, usable FROM all_skills WHERE fit_id = ?",
+        "SELECT rider, skill_mean, skill_sd, n_outcomes, n_bins, usable, path FROM all_skills WHERE fit_id = ?",
         [fit.fit_id],
     )
     for row in skills:

@@ -59,7 +59,7 @@ PROGRAM_COLUMNS = frozenset(
         "ledger.release_bins": ["release_id", "computed_in"],
         "atlas.difficulty": ["fit_id"],
         "personal.outcomes": ["cohort_hash"],
-        "personal.skills": ["fit_id"],
+        "personal.skills": ["fit_id", "path"],  # a path is days and numbers
         "personal.commitments": ["subject", "leaf"],
         "personal.release_members": ["release_id", "cell"],
         "personal.suppressed": ["digest"],
@@ -79,7 +79,7 @@ DIGEST_MAPS = frozenset({"rows_digest", "table_digest"})
 PROGRAM_KEYS = DIGEST_MAPS | frozenset(
     {
         *("kind", "format", "tool_version", "duckdb_version", "estimator_version", "name", "place"),
-        *("gate", "reading", "exposure", "split", "average", "observed_until"),
+        *("gate", "reading", "exposure", "split", "average", "observed_until", "skill", "test"),
         *("cohort_hash", "fit_id", "receipt_id", "store_id", "release_id", "release"),
         *("commitment", "digest", "result_digest", "root", "leaves", "bindings", "log_head_before", "erased_at"),
         *("shortfalls", "sentence", "rule", "limit", "estimand", "compares", "new_riders", "new_sites"),

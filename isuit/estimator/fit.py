@@ -24,11 +24,13 @@ from isuit.domain import (
 from isuit.record import Parameters
 from isuit.record.diagnostics import CalibrationGroup, Scores, ScoresOfAll
 
+from . import movement as moving
 from .diagnostics import forecasts, heldout, newcomers, record
 from .gate import Gate, Incidence, check, check_each, incidence
 from .likelihood import threads
 from .likelihood.bands import bands_of_places, suitability_of
 from .likelihood.latent import Band, LatentFit, fit_latent
+from .likelihood.moving_fit import MovingFit
 from .likelihood.prepared import Prepared
 from .likelihood.single_curve import SingleCurve
 from .likelihood.skill import Skilled, skill_of
@@ -66,12 +68,18 @@ def fit(data: Observations, config: FitConfig | None = None, progress: Progress 
     if tried.promotion is None or tried.latent is None:
         return _single_estimate(found)
     skilled = skill_of(tried.latent, tried.promotion, config, progress)
-    found, latent = replace(found, skilled=skilled), skilled.latent
-    full = _Full(latent, prepared.single)
+    moved = moving.Moved()
+    if tried.promotion:
+        moved = moving.movement(data, config, prepared, skilled.latent, progress)
+    latent = skilled.latent if moved.fit is None else moved.fit
+    found = replace(found, skilled=skilled, moved=moved)
+    full = _Full(skilled.latent, prepared.single, moved.fit)
     predicted = _held_out(data, config, full, progress)
     found = replace(found, predicted=predicted, promotion=also_predicts(tried.promotion, predicted.held_out))
     if not found.promotion:
         return _single_estimate(found)
+    if moved.fit is not None:
+        return _latent_estimate(found, latent, newcomers.nobody("skill moves in this fit", predicted.scores))
     refit = partial(_refit, data, config, latent.space.spline, full, progress, present_only=True)
     scored = newcomers.newcomers(data, refit, predicted.scores)
     return _latent_estimate(found, latent, scored)
@@ -95,6 +103,7 @@ class _Full:
 
     latent: LatentFit
     single: SingleCurve
+    moving: MovingFit | None = None
 
 
 @dataclass(frozen=True)
@@ -118,6 +127,7 @@ class _Found:
     promotion: PromotionReport | None  # None where the gate did not pass
     predicted: _Predicted = field(default_factory=_Predicted)
     skilled: Skilled | None = None
+    moved: moving.Moved = field(default_factory=moving.Moved)
 
 
 def _prepare(
@@ -179,6 +189,9 @@ def _predict(
     fitted = _refit(data, config, spline, full, progress, ~kept_back, "held out")
     test = data.rows(kept_back)
     site = newcomers.places(test, fitted.space)
+    if full is not None and full.moving is not None:
+        again = moving.refit(data, config, ~kept_back, fitted.latent, full.moving)
+        return moving.predict(data, ~kept_back, again, site), fitted.of_single(test, site)
     return fitted.latent.predict(test.rider.astype(np.int64), test.condition, site), fitted.of_single(test, site)
 
 
@@ -313,6 +326,7 @@ def _latent_estimate(found: _Found, latent: LatentFit, scored: ScoresOfAll) -> E
             scored,
             found.skilled,
             found.gate.between,
+            found.moved.report,
         ),
     )
 
@@ -370,4 +384,5 @@ def _skills(data: Observations, gate: Gate, graph: Incidence, latent: LatentFit)
     outcomes = graph.outcomes.sum(axis=1)[core]
     bins = graph.bins_of_rider[core]
     usable = (outcomes >= USABLE_OUTCOMES) & (bins >= USABLE_BINS) & (sd[core] <= USABLE_SD)
-    return Skills(tuple(data.riders[r] for r in core.tolist()), mean[core], sd[core], outcomes, bins, usable)
+    paths = moving.paths(latent, core) if isinstance(latent, MovingFit) else None
+    return Skills(tuple(data.riders[r] for r in core.tolist()), mean[core], sd[core], outcomes, bins, usable, paths)

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
         ScoredConditions,
         ScoreReport,
         Trajectory,
+        TrajectoryDay,
         TrajectoryPoint,
     )
     from isuit.published.persons import (
@@ -145,6 +146,7 @@ __all__ = [
     "Status",
     "TableCount",
     "Trajectory",
+    "TrajectoryDay",
     "TrajectoryPoint",
     "VerifyReport",
     "Witnessed",

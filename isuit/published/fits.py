@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any, Literal
 
 from pydantic import Field
@@ -166,6 +166,14 @@ class Atlas(Published):
     points: list[AtlasPoint]
 
 
+class TrajectoryDay(Published):
+    """A rider's skill on one day, in a fit in which skill moves, on that fit's scale."""
+
+    day: date
+    skill_mean: float
+    skill_sd: float
+
+
 class TrajectoryPoint(Published):
     """A rider's skill in one cohort, on its own scale and linked to that of the first comparable fit."""
 
@@ -180,8 +188,14 @@ class TrajectoryPoint(Published):
     usable: bool
     linked_mean: float | None = Field(description="On the scale of the series' first fit; null if not comparable.")
     linked_sd: float | None
-    drift: bool = Field(description="The change since the fit before is beyond what the two posteriors allow.")
-    note: str | None
+    drift: bool = Field(
+        description="Between cohorts: the change since the fit before is beyond what the two posteriors allow."
+    )
+    moved: bool = Field(
+        description="Within this cohort: from the first to the last day skill changed by more than its sds allow."
+    )
+    note: str | None = Field(description="Which of the two it was, and by how much; or why fits cannot be compared.")
+    path: list[TrajectoryDay] | None = Field(description="Day by day, in a fit in which skill moves; else null.")
 
 
 class Trajectory(Published):

@@ -254,6 +254,38 @@ class TermReport:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Growth:
+    """By how much skill has grown on average, so many years after a rider's first occasion."""
+
+    years: float
+    skill: float = field(metadata=described("In sds of skill."))
+    se: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Movement:
+    """Whether riders' skill stands still or moves with time, and how."""
+
+    moves: bool = field(metadata=described("Whether the fit is one of moving skill."))
+    sentence: str | None = field(
+        metadata=described("What to do about skill that moves, or why the fit asked for is one of standing skill.")
+    )
+    test: str | None = field(metadata=described("score: from the fit of standing skill; likelihood-ratio: of both."))
+    statistic: float | None
+    p_value: float | None
+    walk_per_year: float | None = field(
+        default=None, metadata=described("The sd, in sds of skill, by which a rider's skill moves in a year.")
+    )
+    walk_per_year_se: float | None = None
+    half_life_years: float | None = field(
+        default=None,
+        metadata=described("With correlated exposure: after so long a past day counts half for where a rider goes."),
+    )
+    growth: tuple[Growth, ...] | None = None
+    occasions: int | None = field(default=None, metadata=described("Days of riders, on each of which skill is told."))
+
+
+@dataclass(frozen=True, kw_only=True)
 class Diagnostics:
     """What a fit says about itself. A single-curve fit has only the first few."""
 
@@ -273,6 +305,7 @@ class Diagnostics:
     assumptions: Assumptions | None = None
     skill_distribution: SkillDistribution | None = None
     terms: tuple[TermReport, ...] | None = None
+    movement: Movement | None = None
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""

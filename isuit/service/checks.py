@@ -119,7 +119,7 @@ def rederive(
         material = Material(
             record,
             atlas_rows(store.connection, record.fit_id),
-            skill_rows(store.connection, record.fit_id),
+            skill_rows(store.connection, record.fit_id, paths=True),
             disagreements=tuple(check_stored(store.connection, record)),
         )
         if source is None:

@@ -56,6 +56,8 @@ def plot_trajectory(found: Trajectory, path: Path) -> None:
 def _draw_trajectory(axes: Any, points: list[TrajectoryPoint]) -> None:
     """Skills one after the other, on the first fit's scale where they are linked to it; hollow where they are not."""
     for place, point in enumerate(points):
+        if point.path:
+            _draw_path(axes, place, point)
         linked = point.linked_mean is not None and point.linked_sd is not None
         mean, sd = (point.linked_mean, point.linked_sd) if linked else (point.skill_mean, point.skill_sd)
         colour = look.COMPARED[1] if point.drift else look.COMPARED[0]
@@ -74,6 +76,18 @@ def _draw_trajectory(axes: Any, points: list[TrajectoryPoint]) -> None:
     axes.set_ylabel("skill (sd)")
     if not all(point.linked_mean is not None for point in points):
         axes.set_xlabel("hollow: not comparable with the first")
+
+
+def _draw_path(axes: Any, place: int, point: TrajectoryPoint) -> None:
+    """Skill day by day with its band, within the cohort's place, carried to the scale that its last day stands on."""
+    assert point.path is not None
+    days = np.array([day.day.toordinal() for day in point.path], float)
+    at = place + 0.45 * ((days - days[0]) / max(float(np.ptp(days)), 1.0) - 1.0)
+    mean, sd = (np.array([getattr(day, name) for day in point.path]) for name in ("skill_mean", "skill_sd"))
+    if point.linked_mean is not None:
+        mean = mean - point.skill_mean + point.linked_mean
+    axes.fill_between(at, mean - Z95 * sd, mean + Z95 * sd, color=look.COMPARED[0], alpha=0.15, linewidth=0)
+    axes.plot(at, mean, color=look.COMPARED[0], linewidth=1.5)
 
 
 def _when(point: TrajectoryPoint) -> str:

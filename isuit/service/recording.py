@@ -35,7 +35,15 @@ from isuit.store.cohorts import (
     leaf_rows,
     outcome_rows,
 )
-from isuit.store.fits import StoredFit, curve_rows, get_fit, insert_atlas, insert_fit, insert_skills
+from isuit.store.fits import (
+    StoredFit,
+    curve_rows,
+    get_fit,
+    insert_atlas,
+    insert_fit,
+    insert_skills,
+    path_text,
+)
 from isuit.store.opening import Store
 from isuit.store.parts import has_parts, writing
 from isuit.store.query import rows
@@ -235,10 +243,12 @@ def _commit_skills(connection: duckdb.DuckDBPyConnection, fit_id: str, estimate:
 
 
 def _skill_rows(skills: Skills) -> Iterator[tuple[Any, ...]]:
-    """Rider, mean, sd, outcomes, bins, usable; as Python's own values only a few riders at a time."""
+    """Rider, mean, sd, outcomes, bins, usable, path; as Python's own values only a few riders at a time."""
     columns = (skills.mean, skills.sd, skills.outcomes, skills.bins, skills.usable)
     for part in slices(len(skills.riders)):
-        yield from zip(skills.riders[part], *(column[part].tolist() for column in columns), strict=True)
+        riders = skills.riders[part]
+        paths = [None] * len(riders) if skills.paths is None else [path_text(path) for path in skills.paths[part]]
+        yield from zip(riders, *(column[part].tolist() for column in columns), paths, strict=True)
 
 
 def canonical_json(value: Any) -> str:

@@ -1,7 +1,8 @@
-"""`isuit trajectory`: one rider's skill over successive cohorts, on one scale.
+"""`isuit trajectory`: one rider's skill over successive cohorts, on one scale, and within those whose fit follows it.
 
 The store gives the fits in which the rider has a skill, their curves and the riders they share; how two fits are linked
-and what counts as drift is `isuit.estimator.linking`.
+and what counts as drift is `isuit.estimator.linking`. A note says which of the two a change is: between cohorts, told
+from two fits, or within one, told from the days of a fit in which skill moves.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ import duckdb
 from isuit.canonical import SEVERAL
 from isuit.errors import NotFound
 from isuit.estimator.linking import FittedCurve, Link, Skill, link
-from isuit.published import Trajectory, TrajectoryPoint
+from isuit.published import Trajectory, TrajectoryDay, TrajectoryPoint
 from isuit.service.stores import DEFAULT_WAIT, open_store
+from isuit.store.fits import path_of
 from isuit.store.query import arrow, rows
 
 
@@ -34,6 +36,20 @@ class Stage:
     mean: float
     sd: float
     usable: bool
+    path: str | None
+
+    @property
+    def days(self) -> list[TrajectoryDay] | None:
+        """The rider's skill day by day, where the fit follows it."""
+        if self.path is None:
+            return None
+        return [TrajectoryDay(day=one.day, skill_mean=one.mean, skill_sd=one.sd) for one in path_of(self.path)]
+
+    @property
+    def first_skill(self) -> Skill:
+        """Of the first day, where the fit follows it; otherwise that of the cohort."""
+        days = self.days
+        return Skill(days[0].skill_mean, days[0].skill_sd) if days else self.skill
 
     @property
     def skill(self) -> Skill:
@@ -68,7 +84,7 @@ def _stages(connection: duckdb.DuckDBPyConnection, names: list[str]) -> list[Sta
         connection,
         """
         SELECT f.fit_id, f.cohort_hash, f.activity, f.dimension, f.discrimination, c.observed_from, c.observed_until,
-            s.skill_mean, s.skill_sd, s.usable
+            s.skill_mean, s.skill_sd, s.usable, s.path
         FROM all_skills s JOIN ledger.fits f USING (fit_id) JOIN ledger.cohorts c USING (cohort_hash)
         WHERE list_contains(?, s.rider)
         ORDER BY coalesce(c.observed_from + (c.observed_until - c.observed_from) / 2, c.registered_at), f.recorded_at
@@ -83,17 +99,28 @@ def _linked(connection: duckdb.DuckDBPyConnection, names: list[str], stages: lis
     to_first: Link | None = Link.to_itself()
     before: Stage | None = None
     for stage in stages:
-        note, drift = None, False
+        notes: list[str] = []
+        drift = False
         if before is not None:
             step = _link(connection, before, stage, names)
             if isinstance(step, str):
-                note, to_first = step, None
+                to_first = None
+                notes.append(step)
             else:
-                change = step.change(before.skill, stage.skill)
+                change = step.change(before.skill, stage.first_skill)
                 drift = change.is_drift and before.cohort_hash != stage.cohort_hash
                 to_first = to_first.after(step) if to_first else None
                 if drift:
-                    note = f"skill changed by {change.by:+.2f}, more than the {change.allowed:.2f} that chance allows"
+                    notes.append(
+                        f"between cohorts skill changed by {change.by:+.2f}, more than the {change.allowed:.2f} that "
+                        "chance allows"
+                    )
+        within = Link.to_itself().change(stage.first_skill, stage.skill)
+        if within.is_drift:
+            notes.append(
+                f"within this cohort skill moved by {within.by:+.2f}, more than the {within.allowed:.2f} that chance "
+                "allows"
+            )
         linked = to_first.carried(stage.skill) if to_first else None
         points.append(
             TrajectoryPoint(
@@ -109,7 +136,9 @@ def _linked(connection: duckdb.DuckDBPyConnection, names: list[str], stages: lis
                 linked_mean=linked.mean if linked else None,
                 linked_sd=linked.sd if linked else None,
                 drift=drift,
-                note=note,
+                moved=within.is_drift,
+                note="; ".join(notes) or None,
+                path=stage.days,
             )
         )
         before = stage

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import astuple, dataclass
-from datetime import datetime
-from typing import Any
+from datetime import date, datetime
+from typing import Any, NamedTuple
 
 import duckdb
 import pyarrow as pa
 
 from isuit.canonical import FORMAT, SEVERAL
 from isuit.documents import from_json
-from isuit.domain import Estimate, FitKind, Skills
+from isuit.domain import Estimate, FitKind, Path, Skills
 from isuit.errors import InputError, NotFound
 from isuit.store import parts
 from isuit.store.aliases import aliases
@@ -102,8 +103,32 @@ def insert_atlas(
         connection.unregister("incoming")
 
 
+def path_text(path: Path) -> str:
+    """A rider's path as it is stored: JSON, a list of [day, mean, sd], with every digit of its numbers."""
+    days = path.day.astype("datetime64[D]").astype(str).tolist()
+    return json.dumps([list(row) for row in zip(days, path.mean.tolist(), path.sd.tolist(), strict=True)])
+
+
+class PathDay(NamedTuple):
+    """A rider's skill on one day, as it is stored."""
+
+    day: date
+    mean: float
+    sd: float
+
+
+def path_of(text: str) -> list[PathDay]:
+    """The days of a path that `path_text` wrote."""
+    try:
+        days = from_json(text, "a rider's path")
+        return [PathDay(date.fromisoformat(day), float(mean), float(sd)) for day, mean, sd in days]
+    except (ValueError, TypeError):
+        raise InputError("a rider's stored path is none, so it was changed; `isuit verify` says more") from None
+
+
 def skill_table(skills: Skills) -> pa.Table:
     """Skills as `skill_rows` gives them back."""
+    paths = [None] * len(skills.riders) if skills.paths is None else [path_text(path) for path in skills.paths]
     columns = {
         "rider": pa.array(skills.riders, pa.string()),
         "skill_mean": pa.array(skills.mean, pa.float64()),
@@ -111,6 +136,7 @@ def skill_table(skills: Skills) -> pa.Table:
         "n_outcomes": pa.array(skills.outcomes, pa.int64()),
         "n_bins": pa.array(skills.bins, pa.int64()),
         "usable": pa.array(skills.usable, pa.bool_()),
+        "path": pa.array(paths, pa.string()),
     }
     return pa.table(columns)
 
@@ -175,9 +201,11 @@ def atlas_rows(connection: duckdb.DuckDBPyConnection, fit_id: str) -> pa.Table:
     return arrow(connection, query, [fit_id])
 
 
-def skill_rows(connection: duckdb.DuckDBPyConnection, fit_id: str) -> pa.Table:
+def skill_rows(connection: duckdb.DuckDBPyConnection, fit_id: str, paths: bool = False) -> pa.Table:
+    """A fit's skills by rider; with `paths`, also each rider's skill day by day, null where it stands still."""
     query = (
-        "SELECT rider, skill_mean, skill_sd, n_outcomes, n_bins, usable FROM all_skills WHERE fit_id = ? ORDER BY rider"
+        f"SELECT rider, skill_mean, skill_sd, n_outcomes, n_bins, usable{', path' if paths else ''} "
+        "FROM all_skills WHERE fit_id = ? ORDER BY rider"
     )
     return arrow(connection, query, [fit_id])
 

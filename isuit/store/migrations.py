@@ -199,11 +199,17 @@ def parts(connection: Connection) -> None:
     )
 
 
+def paths_of_skill(connection: Connection) -> None:
+    """A fit of moving skill has a rider's skill day by day, in the row that holds the rider's skill."""
+    connection.execute("ALTER TABLE personal.skills ADD COLUMN path VARCHAR")
+
+
 MIGRATIONS: dict[str, Callable[[Connection], None]] = {
     "0001-tables": tables,
     "0002-signing-key": signing_key,
     "0003-several-metrics": several_metrics,
     "0004-parts": parts,
+    "0005-paths-of-skill": paths_of_skill,
 }
 
 

@@ -90,3 +90,19 @@ def assert_finite(estimate: Any) -> None:
     found = dict(numbers(estimate))
     assert found
     assert [path for path, value in found.items() if not np.isfinite(value)] == []
+
+
+def moving_cohort(
+    riders: int = 60, days: int = 24, walk: float = 1.2, growth: float = 0.0, seed: int = 1, years: float = 3.0
+) -> tuple[Observations, FloatArray]:
+    """Riders with one outcome on each of some days, whose skill walks by so much in a year; and each row's skill."""
+    rng = np.random.default_rng(seed)
+    span = round(365.25 * years)
+    day = np.sort(np.array([rng.choice(span, days, replace=False) for _ in range(riders)]), axis=1)
+    steps = walk * np.sqrt(np.diff(day, axis=1) / 365.25) * rng.standard_normal((riders, days - 1))
+    path = np.cumsum(np.column_stack([rng.standard_normal(riders), steps]), axis=1)
+    skill = (path + growth * np.log1p((day - day[:, :1]) / 365.25)).ravel()
+    metric = rng.choice(np.linspace(4, 34, 9), riders * days)
+    outcome = rng.random(skill.size) < 1 / (1 + np.exp(-1.5 * (skill - parabola(metric))))
+    time = (day.ravel() + 15_000) * 86_400_000_000
+    return observations(np.repeat(np.arange(riders), days), metric, outcome, observed_at=time), skill

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import date, datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,7 +10,7 @@ import pytest
 
 from isuit import look
 from isuit.errors import InputError
-from isuit.published import Trajectory, TrajectoryPoint
+from isuit.published import Trajectory, TrajectoryDay, TrajectoryPoint
 from isuit.service.history import curve_table, fits, show
 from isuit.service.pictures import figure_of, plot_fit, plot_trajectory
 
@@ -53,7 +53,7 @@ def point(number: int, **changes: object) -> TrajectoryPoint:
         "dimension": "wind_kn", "observed_from": datetime(2024, number, 1),
         "observed_until": datetime(2024, number, 28),
         "skill_mean": 0.2 * number, "skill_sd": 0.2, "usable": True, "linked_mean": 0.2 * number, "linked_sd": 0.2,
-        "drift": False, "note": None,
+        "drift": False, "moved": False, "note": None, "path": None,
     }  # fmt: skip
     return TrajectoryPoint(**(values | changes))
 
@@ -69,3 +69,12 @@ def test_a_trajectory_is_drawn(tmp_path: Path) -> None:
     assert out.read_bytes() == first
     with pytest.raises(InputError, match=r"\.png or \.svg"):
         plot_trajectory(found, tmp_path / "trajectory.bmp")
+
+
+def test_a_path_within_a_cohort_is_drawn(tmp_path: Path) -> None:
+    days = [TrajectoryDay(day=date(2024, 1, day), skill_mean=0.1 * day, skill_sd=0.2) for day in (1, 9, 28)]
+    out = tmp_path / "trajectory.svg"
+    plot_trajectory(Trajectory(points=[point(1)]), out)
+    without = out.read_text()
+    plot_trajectory(Trajectory(points=[point(1, path=days)]), out)
+    assert out.read_text().count("PolyCollection") == without.count("PolyCollection") + 1

@@ -13,12 +13,14 @@ from isuit.record.diagnostics import (
     Convergence,
     Diagnostics,
     ItemBand,
+    Movement,
     OutsideCore,
     ScoresOfAll,
     TermReport,
 )
 
 from ..likelihood.latent import LatentFit
+from ..likelihood.moving_fit import MovingFit
 from ..likelihood.single_curve import SingleCurve
 from ..likelihood.skill import Skilled
 from ..model.counts import Counts
@@ -66,9 +68,12 @@ def of_latent(
     scores: ScoresOfAll,
     skilled: Skilled | None = None,
     between: tuple[bool, ...] = (),
+    movement: Movement | None = None,
 ) -> Diagnostics:
     """What a latent fit says about itself."""
     comparison = compared(counts, space, single, latent)
+    # Who goes where, and what is assumed of skill, is told from the fit in which a rider has one skill.
+    still = latent.still if isinstance(latent, MovingFit) else latent
     posterior = latent.solution.at.posterior
     spread, doubt = float(np.var(posterior.mean)), float(np.mean(posterior.sd**2))
     return Diagnostics(
@@ -82,12 +87,13 @@ def of_latent(
         minimum=None if isinstance(space.spline, Surface) else least_difficulty(latent),
         marginal=comparison,
         incomparable_sites=tuple(incomparable),
-        exposure=exposure(data, counts, latent, comparison, assumed),
+        exposure=exposure(data, counts, still, comparison, assumed),
         marginal_reliability=spread / (spread + doubt),
         item_fit=_item_fit(counts, latent),
-        assumptions=assumptions.tests(latent, None if skilled is None or skilled.normal is latent else skilled.normal),
+        assumptions=assumptions.tests(still, None if skilled is None or skilled.normal is still else skilled.normal),
         skill_distribution=distribution(latent, skilled.reason) if skilled is not None and skilled.asked else None,
         terms=terms_of(latent, between, assumed) or None,
+        movement=movement,
     )
 
 

@@ -148,6 +148,11 @@ class MarginalLikelihood:
         self.counts, self.population, self.density = counts, population, density
         self.entries = Entries.of(counts)
 
+    def of_riders(self, chosen: slice | IntArray) -> MarginalLikelihood:
+        """The same for some of the riders."""
+        counts = self.counts.of_riders(chosen)
+        return MarginalLikelihood(counts, self.population.of_riders(counts, chosen), self.density)
+
     def shape(self, curve: Curve) -> Shape:
         """Border: discrimination, shared curve, shared regressors, density. Own: a place's deviation, its clientele."""
         regressors = self.population.visits.regressors.shape[1]

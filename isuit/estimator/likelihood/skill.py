@@ -34,7 +34,7 @@ def skill_of(
     normal: LatentFit, promotion: PromotionReport, config: FitConfig, progress: Progress | None = None
 ) -> Skilled:
     """The fit with the distribution of skill that the configuration asks for."""
-    if config.skill == "normal" or not promotion:
+    if config.skill != "estimated" or not promotion:
         return Skilled(normal, normal)
     known = known_riders(normal)
     if known < LEAST_RIDERS:

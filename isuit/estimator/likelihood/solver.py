@@ -96,9 +96,7 @@ class Problem:
         return result
 
     def of_riders(self, chosen: slice) -> Problem:
-        part = self.likelihood.counts.of_riders(chosen)
-        population = self.likelihood.population.of_riders(part, chosen)
-        return replace(self, likelihood=MarginalLikelihood(part, population, self.likelihood.density))
+        return replace(self, likelihood=self.likelihood.of_riders(chosen))
 
 
 @dataclass(frozen=True)
