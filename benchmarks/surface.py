@@ -1,8 +1,9 @@
-"""Surfaces of several metrics: recovery beside mgcv, needless terms, cost, varying discrimination, and real attempts.
+"""Surfaces of several metrics: recovery beside mgcv, needless terms, the test of discrimination, cost, real attempts.
 
     python benchmarks/surface.py recovery [--cohorts 200]        # beside mgcv's te() with a random rider (Rscript)
     python benchmarks/surface.py needless [--cohorts 100]        # an interaction, and a metric, that do nothing
     python benchmarks/surface.py cost [--riders 20000]           # three metrics at 150 sites beside one metric
+    python benchmarks/surface.py discrimination [--cohorts 200]  # the level and power of the test that it is constant
     python benchmarks/surface.py attempts weightlifting_uk.parquet
 
 Recovery: 200 riders x 30 outcomes, skill N(0, 1), discrimination 1.5, wind from 3 to 35 and wave from 0 to 3 with a
@@ -27,7 +28,7 @@ from scipy.special import expit, ndtr
 
 from isuit.domain import Z95, Exposure, FitConfig, FloatArray, HeldOut, Observations
 from isuit.estimator import fit, is_supported
-from isuit.estimator.diagnostics import forecasts, heldout
+from isuit.estimator.diagnostics import assumptions, forecasts, heldout
 from isuit.estimator.diagnostics.record import terms_of
 from isuit.estimator.fit import predict_held_out
 from isuit.estimator.likelihood.latent import LatentFit, fit_latent
@@ -50,15 +51,19 @@ def difficulty(wind: FloatArray, wave: FloatArray, together: float, of_wave: flo
     return np.asarray(one**2 - 1 + of_wave * 0.48 * two + together * one * two)
 
 
-def cohort(seed: int, correlation: float, together: float = 0.5, of_wave: float = 1.0) -> Observations:
+def cohort(
+    seed: int, correlation: float, together: float = 0.5, of_wave: float = 1.0, steeper: float = 0.0
+) -> Observations:
+    """Wind and wave; the log discrimination rises by `steeper` over one sd of the difficulty."""
     rng = np.random.default_rng(seed)
     skill = rng.standard_normal(RIDERS)
     z = rng.standard_normal((RIDERS * OUTCOMES, 2))
     z[:, 1] = correlation * z[:, 0] + np.sqrt(1 - correlation**2) * z[:, 1]
     wave, wind = 3 * ndtr(z[:, 1]), 3 + 32 * ndtr(z[:, 0])
     rider = np.repeat(np.arange(RIDERS), OUTCOMES)
-    success = expit(DISCRIMINATION * (skill[rider] - difficulty(wind, wave, together, of_wave)))
-    outcome = (rng.random(rider.size) < success).astype(np.int8)
+    hard = difficulty(wind, wave, together, of_wave)
+    discrimination = DISCRIMINATION * np.exp(steeper * (hard - hard.mean()) / hard.std())
+    outcome = (rng.random(rider.size) < expit(discrimination * (skill[rider] - hard))).astype(np.int8)
     names = tuple(f"r{number:04d}" for number in range(RIDERS))
     return Observations(names, rider.astype(np.int32), wave, outcome, metrics=("wave", "wind"), further=(wind,))
 
@@ -169,6 +174,22 @@ def needless(cohorts: int, first: int) -> None:
     print(f"ratio over all cohorts {pooled:.4f}, median of the cohorts' ratios {np.median(ours / smaller_):.4f}")
 
 
+@one_thread()
+def discrimination(cohorts: int, first: int) -> None:
+    """How often the test of a constant discrimination rejects at 5 %: where it is constant, and where it is not."""
+    for told, steeper in {"constant": 0.0, "a fifth steeper over one sd of the difficulty": 0.2}.items():
+        for metrics in (1, 2):
+            rejected, tested = 0, 0
+            for number in range(cohorts):
+                data = cohort(first + number, 0.0, 0.5 if metrics == 2 else 0.0, 1.0 if metrics == 2 else 0.0, steeper)
+                if metrics == 1:
+                    data = replace(data, metric=data.further[0], further=(), metrics=())
+                test = assumptions.tests(latent(data), None).discrimination_by_metric
+                tested += test is not None
+                rejected += test is not None and test.p_value < 0.05
+            print(f"{told}, {metrics} metrics: rejected in {rejected} of {tested}", flush=True)
+
+
 def cost(riders: int) -> None:
     """The whole fit of three metrics at 150 sites against that of the first alone, 50 outcomes a rider."""
     rng = np.random.default_rng(1)
@@ -235,7 +256,7 @@ def _tell(told: str, scored: forecasts.Forecasts, recorded: HeldOut | None) -> N
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("recovery", "needless", "cost", "attempts"))
+    parser.add_argument("what", choices=("recovery", "needless", "discrimination", "cost", "attempts"))
     parser.add_argument("cohort", nargs="?", help="the file of attempts")
     parser.add_argument("--cohorts", type=int, default=100)
     parser.add_argument("--first", type=int, default=1, help="the first seed")
@@ -245,6 +266,8 @@ def main() -> None:
         recovery(asked.cohorts, asked.first)
     elif asked.what == "needless":
         needless(asked.cohorts, asked.first)
+    elif asked.what == "discrimination":
+        discrimination(asked.cohorts, asked.first)
     elif asked.what == "cost":
         cost(asked.riders)
     else:
