@@ -111,7 +111,7 @@ def _print_scores(scores: ScoresOfAll, split: str) -> None:
     for name, who, found in kinds:
         if found is not None:
             _print_score(name, who, found)
-        elif reason := scores.left_out.get("new_riders" if name == "new riders" else "new_sites"):
+        elif reason := scores.left_out.get(name.replace(" ", "_")):
             _say(name, f"not scored: {reason}")
 
 

@@ -9,6 +9,7 @@ from itertools import repeat
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import LinAlgError
 
 from isuit.domain import (
     NO_SITE,
@@ -21,6 +22,7 @@ from isuit.domain import (
     PromotionReport,
     Skills,
 )
+from isuit.errors import EstimationError
 from isuit.record import Parameters
 from isuit.record.diagnostics import CalibrationGroup, Scores, ScoresOfAll
 
@@ -82,6 +84,7 @@ def fit(data: Observations, config: FitConfig | None = None, progress: Progress 
         return _latent_estimate(found, latent, newcomers.nobody("skill moves in this fit", predicted.scores))
     refit = partial(_refit, data, config, latent.space.spline, full, progress, present_only=True)
     scored = newcomers.newcomers(data, refit, predicted.scores)
+    scored = replace(scored, left_out=predicted.left_out | scored.left_out)
     return _latent_estimate(found, latent, scored)
 
 
@@ -113,6 +116,7 @@ class _Predicted:
     held_out: HeldOut | None = None
     scores: Scores | None = None
     calibration: tuple[CalibrationGroup, ...] = ()
+    left_out: dict[str, str] = field(default_factory=dict)  # why there are none, where a refit failed
 
 
 @dataclass(frozen=True)
@@ -161,7 +165,11 @@ def _held_out(data: Observations, config: FitConfig, full: _Full, progress: Prog
     successes = int(data.outcome.sum(dtype=np.int64)) - int(test.outcome.sum(dtype=np.int64))
     if not len(test) or successes in (0, len(data) - len(test)):
         return _Predicted()
-    predicted, baseline = _predict(data, config, kept_back, full, progress)
+    try:
+        predicted, baseline = _predict(data, config, kept_back, full, progress)
+    except (EstimationError, LinAlgError) as error:
+        # What is left can be without a best fit where the whole has one: riders who succeed or fail wholly.
+        return _Predicted(left_out={"held_out": f"the refit without them failed: {error}"})
     scored = forecasts.Forecasts.of(test, predicted, baseline)
     return _Predicted(
         forecasts.held_out(scored, config.split),

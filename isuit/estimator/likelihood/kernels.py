@@ -88,6 +88,13 @@ def _pull(prior, u):
 
 
 @compiled
+def _add(row, factor, values):
+    """row += factor * values. Slices and not indices, which may count from the end: so the loop is one of vectors."""
+    for q in range(values.size):
+        row[q] += factor * values[q]
+
+
+@compiled
 def _probabilities(first, last, item, trials, f, odds, a, level, start, points, table, row, log_failure, success):
     """Sum of trials times log(1 + exp(f - a theta)) at each point, and each entry's probability of success.
 
@@ -104,9 +111,7 @@ def _probabilities(first, last, item, trials, f, odds, a, level, start, points, 
             for e in range(first, last):
                 at = table.bases[here] + item[e] * table.widths[here] + offset
                 row[e - first] = at
-                n = trials[e]
-                for q in range(points):
-                    log_failure[q] += n * table.log_failure[at + q]
+                _add(log_failure, trials[e], table.log_failure[at : at + points])
             return table.success
     middle = start + points // 2
     centre = a * step * middle
@@ -127,6 +132,7 @@ def _probabilities(first, last, item, trials, f, odds, a, level, start, points, 
                 log_failure[q] += n * (max(x, 0.0) + np.log1p(small))
             continue
         o = odds[i] * factor
+        into = success[at : at + points]
         if n == 1.0:
             bound = max(u + span, 0.0) + 1.0
             if pending + bound > _PENDING:
@@ -137,12 +143,12 @@ def _probabilities(first, last, item, trials, f, odds, a, level, start, points, 
             pending += bound
             for q in range(points):
                 z = 1.0 + o * scale[q]
-                success[at + q] = 1.0 / z
+                into[q] = 1.0 / z
                 product[q] *= z
         else:
             for q in range(points):
                 z = 1.0 + o * scale[q]
-                success[at + q] = 1.0 / z
+                into[q] = 1.0 / z
                 log_failure[q] += n * np.log(z)
     for q in range(points):
         log_failure[q] += np.log(product[q])
@@ -315,21 +321,18 @@ def _score_functions(rider, counts, curve, design, places, prior_mean, prior, le
         base = raw + 2 + density + (visit - one) * width
         for e in range(places.entries[visit], places.entries[visit + 1]):
             i, n, at = counts.item[e], counts.trials[e], row[e - first]
-            for q in range(points):
-                score[0, q] += n * where[at + q]
+            chance = where[at : at + points]
+            _add(score[0], n, chance)
             own[:] = 0.0
             for d in range(design.function.shape[1]):
                 k, b = design.function[i, d], design.value[i, d]
                 if b != 0.0:
-                    for q in range(points):
-                        score[1 + k, q] += n * b * where[at + q]
+                    _add(score[1 + k], n * b, chance)
                     for w in range(width):
                         own[w] += b * design.own[k, w]
             if design.place[i] >= 0:
                 for w in range(width):
-                    x = n * own[w]
-                    for q in range(points):
-                        score[base + w, q] += x * where[at + q]
+                    _add(score[base + w], n * own[w], chance)
     successes = counts.rider_successes[rider]
     for q in range(points):
         t = step * (start + q)
@@ -402,16 +405,13 @@ def information(
         score = _score_functions(
             rider, counts, curve, design, places, prior_mean, prior, level, start, points, where, work
         )
+        root = np.sqrt(weight[:points])
         for k in range(score.shape[0]):
             x = 0.0
             for q in range(points):
                 x += weight[q] * score[k, q]
             for q in range(points):
-                score[k, q] -= x
-        for q in range(points):
-            root = np.sqrt(weight[q])
-            for k in range(score.shape[0]):
-                score[k, q] *= root
+                score[k, q] = root[q] * (score[k, q] - x)
         taken = np.dot(score, score.T)
         skill = size  # its row
         for k in range(size):
@@ -594,3 +594,42 @@ def prior_scores(begin, end, counts, curve, a, prior_mean, prior, window, table,
         level, start, points, _, _, _, _, _ = _settle(rider, counts, curve, a, prior_mean, prior, window, table, work)
         functions[rider] = 0.0
         _expected_prior(rider, level, start, points, prior_mean, prior, work.weight, functions[rider])
+
+
+@compiled
+def level_profiles(
+    begin, end, counts, curve, a, prior_mean, prior, window, table, work, places, row_of_place, steps, profiles
+):
+    """How the log-likelihood of each small place's outcomes moves with the place's level, riders' skill integrated.
+
+    `profiles` has a row for each small place (`row_of_place`; -1: not small) and a column for each level, `steps` apart
+    and about the level that stands; the failures' part, which is straight, is left out. The rider's posterior holds the
+    place's outcomes at the level that stands, so that a ratio of probabilities is all that is needed.
+    """
+    nodes = profiles.shape[1]
+    for rider in range(begin, end):
+        any_small = False
+        for visit in range(places.visits[rider], places.visits[rider + 1]):
+            any_small |= places.place[visit] >= 0 and row_of_place[places.place[visit]] >= 0
+        if not any_small:
+            continue
+        _, _, points, _, _, _, where, _ = _settle(rider, counts, curve, a, prior_mean, prior, window, table, work)
+        first = counts.entries[rider]
+        ratio = np.empty(points)
+        for visit in range(places.visits[rider], places.visits[rider + 1]):
+            small = row_of_place[places.place[visit]]
+            if small < 0:
+                continue
+            for j in range(nodes):
+                odds = np.exp((j - nodes // 2) * steps[small])
+                ratio[:] = 1.0
+                for e in range(places.entries[visit], places.entries[visit + 1]):
+                    n, at = counts.trials[e], work.row[e - first]
+                    for q in range(points):
+                        p = where[at + q]
+                        change = p + (1.0 - p) * odds
+                        ratio[q] /= change if n == 1.0 else change**n
+                total = 0.0
+                for q in range(points):
+                    total += work.weight[q] * ratio[q]
+                profiles[small, j] += np.log(total)

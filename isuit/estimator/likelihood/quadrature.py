@@ -97,6 +97,19 @@ class Posterior:
 
         over(lanes(entries.entries), of_lane)
 
+    def added_over(self, kernel: Any, shape: tuple[int, ...], *arguments: Any) -> FloatArray:
+        """Run a loop over all riders that adds to an array of this shape, its last argument."""
+        entries = self.likelihood.entries
+        windows, table = self.windows.copy(), Table.of(self.windows, entries.item.size, self.a, self.at)
+
+        def of_lane(lane: tuple[int, int]) -> FloatArray:
+            work, total = self.likelihood.work(), np.zeros(shape)
+            common = (entries, self.at, self.a, self.prior_mean, self.density.tables, windows, table, work)
+            kernel(*lane, *common, *arguments, total)
+            return total
+
+        return added(over(lanes(entries.entries), of_lane))
+
 
 class ByEntry(NamedTuple):
     """Of each rider at each of their items, riders x items."""

@@ -22,9 +22,10 @@ from isuit.errors import EstimationError
 from ..model.arrow import Arrow, Factor, Shape
 from ..model.curves import Curve, ItemCurve
 from ..model.density import Density
-from ..model.smoothing import STEP, choose, precisions, tiny
+from ..model.smoothing import STEP, Correction, choose, precisions, tiny
 from . import newton
 from .quadrature import MarginalLikelihood, Parameters, Pass
+from .small_places import profiles_of
 
 TOLERANCE = 1e-7  # of the gradient, in standard errors: sqrt(g' A^-1 g)
 PREDICTING = 1e-5  # the same, of a fit that only predicts: no forecast moves in its first six digits
@@ -280,7 +281,16 @@ class _Climb:
 
     def _chosen(self, information: Arrow) -> FloatArray:
         b = information.times(self.phi) + self._at.gradient
-        return choose(information, b, self._problem.groups, self.rho, self._factor)
+        return choose(information, b, self._problem.groups, self.rho, self._factor, self._correction(information))
+
+    def _correction(self, information: Arrow) -> Correction | None:
+        """For the level of small places, which a quadratic says too little of; their first own coefficient it is."""
+        problem = self._problem
+        if not problem.curve.plain.places:
+            return None
+        group = int(problem.groups[problem.shape.border])
+        profiles = profiles_of(self._at, information.own, self.phi, problem.shape, float(np.exp(self.rho[group])))
+        return None if profiles is None else Correction(group, profiles.excess)
 
     def find_direction(self) -> None:
         """Newton's move, and the length of the gradient in standard errors."""

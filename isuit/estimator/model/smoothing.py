@@ -10,7 +10,9 @@ with b = H phi + gradient, and rho maximises it (Laplace; Wood 2011, "Fast stabl
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +33,21 @@ _MOST_STEPS, _MANY = 40, 200
 STEP = 0.01  # log precisions are whole multiples of this, so that the last bits of a sum cannot move an estimate
 
 
+class Excess(NamedTuple):
+    """What an exact integral over some coefficients of one group has more than the quadratic's."""
+
+    value: float  # of V
+    square: float  # of the sum of expected squares
+
+
+@dataclass(frozen=True)
+class Correction:
+    """A group whose coefficients are integrated better than the quadratic does: how much, at a log precision."""
+
+    group: int
+    excess: Callable[[float], Excess]
+
+
 def precisions(rho: FloatArray, groups: IntArray) -> FloatArray:
     """The precision of each coefficient; zero where it is free."""
     padded = np.concatenate([np.exp(rho), [0.0, _WEAK_PRECISION, 0.0]])  # FIXED, WEAK and FREE pick from the end
@@ -38,7 +55,12 @@ def precisions(rho: FloatArray, groups: IntArray) -> FloatArray:
 
 
 def choose(
-    information: Arrow, b: FloatArray, groups: IntArray, start: FloatArray, near: Factor | None = None
+    information: Arrow,
+    b: FloatArray,
+    groups: IntArray,
+    start: FloatArray,
+    near: Factor | None = None,
+    correction: Correction | None = None,
 ) -> FloatArray:
     """The log precisions that maximise V, by Newton steps from a start; rounded to `STEP`.
 
@@ -49,15 +71,15 @@ def choose(
         return start
     if b.size > _MANY:
         rho, factor = _with_border_chosen(information, b, groups, start, near)
-        return _rounded(np.clip(rho + _step(_local(factor, b, groups, rho), rho), LOWEST, HIGHEST))
-    rho, at = start, _value(information, b, groups, start, near)
+        return _rounded(np.clip(rho + _step(_local(factor, b, groups, rho, correction), rho), LOWEST, HIGHEST))
+    rho, at = start, _value(information, b, groups, start, near, correction)
     for _ in range(_MOST_STEPS):
         step = _step(at, rho)
         if np.max(np.abs(step)) < STEP / 20:
             break
         for _ in range(8):
             proposed = np.clip(rho + step, LOWEST, HIGHEST)
-            there = _value(information, b, groups, proposed, near)
+            there = _value(information, b, groups, proposed, near, correction)
             if there.value >= at.value - 1e-12 * abs(at.value):
                 break
             step = step / 2
@@ -109,12 +131,19 @@ def _with_border_chosen(
     return rho, factor.with_border(after - before)
 
 
-def _value(information: Arrow, b: FloatArray, groups: IntArray, rho: FloatArray, near: Factor | None) -> _Local:
+def _value(
+    information: Arrow,
+    b: FloatArray,
+    groups: IntArray,
+    rho: FloatArray,
+    near: Factor | None,
+    correction: Correction | None,
+) -> _Local:
     weight = precisions(rho, groups) + tiny(information)
-    return _local(Factor(information.plus(weight), near, 1e-5), b, groups, rho)
+    return _local(Factor(information.plus(weight), near, 1e-5), b, groups, rho, correction)
 
 
-def _local(factor: Factor, b: FloatArray, groups: IntArray, rho: FloatArray) -> _Local:
+def _local(factor: Factor, b: FloatArray, groups: IntArray, rho: FloatArray, correction: Correction | None) -> _Local:
     x = factor.solve(b, 1e-6)
     count, penalised = rho.size, groups >= 0
 
@@ -123,6 +152,10 @@ def _local(factor: Factor, b: FloatArray, groups: IntArray, rho: FloatArray) -> 
 
     size, precision = by_group(np.ones(b.size)), np.exp(rho)
     trace, square = precision * by_group(factor.diagonal()), precision * by_group(x * x)
+    more = Excess(0.0, 0.0)
+    if correction is not None:
+        more = correction.excess(float(rho[correction.group]))
+        square[correction.group] += precision[correction.group] * more.square
     # With a row for each group: its part of x.
     member = np.where(groups[:, None] == np.arange(count), 1.0, 0.0)
     part = member * x[:, None]
@@ -131,7 +164,7 @@ def _local(factor: Factor, b: FloatArray, groups: IntArray, rho: FloatArray) -> 
     left = np.maximum(size - trace, 1e-12)
     schall = np.log(left / np.maximum(square, 1e-300))
     logarithm = factor.log_determinant or 0.0
-    value = 0.5 * float(b @ x) - 0.5 * logarithm + 0.5 * float(size @ rho)
+    value = 0.5 * float(b @ x) - 0.5 * logarithm + 0.5 * float(size @ rho) + more.value
     return _Local(value, 0.5 * (size - trace - square), hessian, schall, left < 0.05 * size)
 
 
