@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import ndtr
 
 from isuit.domain import SKILL_LEVELS, Z95, FloatArray
 from isuit.record.diagnostics import SkillDistribution
 
 from ..likelihood.latent import LatentFit
+from ..model.density import SHAPES
 
 _SKILL = np.linspace(-5.0, 5.0, 81)  # sds at which the density is recorded
-_WORTH = 0.5  # degrees of freedom from which a density is said to be other than normal
+_WORTH = 0.5  # degrees of freedom beside skewness and tails from which a density is said to be other than normal
 
 
 def distribution(latent: LatentFit, reason: str | None = None) -> SkillDistribution:
@@ -19,7 +19,7 @@ def distribution(latent: LatentFit, reason: str | None = None) -> SkillDistribut
     estimated = latent.problem.likelihood.density > 0
     freedom = latent.density_degrees_of_freedom
     density, se = _density(latent)
-    if estimated and freedom < _WORTH:
+    if estimated and _as_normal(latent):
         reason = "The riders give no reason to take skill as anything but normal."
     return SkillDistribution(
         estimated=estimated,
@@ -31,6 +31,15 @@ def distribution(latent: LatentFit, reason: str | None = None) -> SkillDistribut
         upper=tuple((density * np.exp(Z95 * se)).tolist()),
         percentiles={name: 100 * _share_below(latent, level) for name, level in SKILL_LEVELS.items()},
     )
+
+
+def _as_normal(latent: LatentFit) -> bool:
+    """Whether neither skewness nor tails are certain, and nothing else is there: by themselves they are never zero."""
+    count = latent.problem.likelihood.density
+    eta, variance = latent.parameters.density.eta, np.diag(latent.solution.covariance.border)[-count:]
+    border, _ = latent.problem.shape.split(latent.degrees_of_freedom)
+    certain = np.abs(eta[:SHAPES]) > Z95 * np.sqrt(variance[:SHAPES])
+    return not certain.any() and float(border[-count:][SHAPES:].sum()) < _WORTH
 
 
 def _density(latent: LatentFit) -> tuple[FloatArray, FloatArray]:
@@ -54,7 +63,4 @@ def _share_below(latent: LatentFit, level: float) -> float:
     """Of the riders, those whose skill is below this many sds."""
     units = latent.units
     u = units.mean + units.sd * level - units.points
-    if not units.density.size:
-        return float(ndtr(u).mean())
-    nodes, cumulated = units.density.nodes, np.cumsum(units.density.weights)
-    return float(np.interp(u, nodes, cumulated - units.density.weights / 2, 0.0, 1.0).mean())
+    return float(units.density.share_below(u).mean())

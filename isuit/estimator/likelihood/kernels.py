@@ -302,6 +302,19 @@ def _expected_prior(rider, level, start, points, prior_mean, prior, weight, func
 
 
 @compiled
+def _pool(prior, u, weight, pooled):
+    """Share out a weight at u between the four points of the tables around it, so that cubics are added up exactly."""
+    x, last = (u - prior.lower) / prior.step, pooled.size - 1
+    x = min(max(x, 0.0), float(last))
+    i = min(max(int(x) - 1, 0), last - 3)
+    r = x - i
+    pooled[i] -= weight * (r - 1.0) * (r - 2.0) * (r - 3.0) / 6.0
+    pooled[i + 1] += weight * r * (r - 2.0) * (r - 3.0) / 2.0
+    pooled[i + 2] -= weight * r * (r - 1.0) * (r - 3.0) / 2.0
+    pooled[i + 3] += weight * r * (r - 1.0) * (r - 2.0) / 6.0
+
+
+@compiled
 def _score_functions(rider, counts, curve, design, places, prior_mean, prior, level, start, points, where, work):
     """The complete-data scores as functions of skill: rows of `work.score`, one value for each point.
 
@@ -395,6 +408,8 @@ def information(
         pull[rider] = m - prior_mean[rider]
         if density:
             pull[rider] = _expected_prior(rider, level, start, points, prior_mean, prior, weight, sums.functions)
+            for q in range(points):
+                _pool(prior, step * (start + q) - prior_mean[rider], weight[q], sums.pooled)
             if bends.bend.size:
                 bends.bend[rider] = 1.0
                 for q in range(points):

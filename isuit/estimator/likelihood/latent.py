@@ -13,7 +13,7 @@ from isuit.domain import FloatArray, IntArray
 
 from ..model.counts import Counts
 from ..model.curves import CurveSpace, ItemCurve
-from ..model.density import FUNCTIONS
+from ..model.density import FUNCTIONS, SHAPES
 from ..model.population import Units, population_of
 from ..model.smoothing import FIXED, precisions
 from .quadrature import MarginalLikelihood, Parameters, fixed_parameters
@@ -21,7 +21,7 @@ from .single_curve import SingleCurve
 from .solver import PREDICTING, Problem, Progress, Solution, State, of_part, penalised, solve
 
 _FLATTENING = 0.35
-_FIRST_PRECISION = 3.0  # logarithm, of the density's coefficients
+_FIRST_PRECISIONS = (1.0, 3.0)  # logarithms, of the density's coefficients: of its skewness and tails, of the rest
 
 
 @dataclass(frozen=True)
@@ -242,7 +242,7 @@ def estimate_density(normal: LatentFit, progress: Progress | None = None) -> Lat
     problem, before = _with_density(normal.problem, FUNCTIONS), normal.solution
     border, own = normal.problem.shape.split(before.phi)
     phi = problem.shape.join(np.concatenate([border, np.zeros(FUNCTIONS)]), own)
-    begin = State(phi, np.append(before.rho, _FIRST_PRECISION), before.at.posterior.windows, near=True)
+    begin = State(phi, np.append(before.rho, _FIRST_PRECISIONS), before.at.posterior.windows)
     return _solved(normal.space, problem, solve(problem, begin, progress))
 
 
@@ -253,9 +253,9 @@ def _solved(space: CurveSpace, problem: Problem, solution: Solution) -> LatentFi
 
 
 def _with_density(problem: Problem, functions: int) -> Problem:
-    """The problem with so many coefficients of the density, the last of the border, in a group of their own."""
+    """The problem with so many coefficients of the density, the last of the border, in two groups of their own."""
     likelihood = MarginalLikelihood(problem.likelihood.counts, problem.likelihood.population, functions)
-    group = np.full(functions, int(problem.groups.max(initial=-1)) + 1)
+    group = int(problem.groups.max(initial=-1)) + 1 + (np.arange(functions) >= SHAPES)
     shape = replace(problem.shape, border=problem.shape.border + functions)
     groups = np.insert(problem.groups, problem.shape.border, group)
     return replace(problem, likelihood=likelihood, groups=groups, shape=shape)

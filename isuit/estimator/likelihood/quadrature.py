@@ -141,6 +141,7 @@ class _Sums(NamedTuple):
     own: FloatArray
     pairs: FloatArray
     functions: FloatArray  # expected scores of the density's coefficients
+    pooled: FloatArray  # riders' posteriors together, at the points of the density's tables
 
 
 class _Bends(NamedTuple):
@@ -193,7 +194,7 @@ class MarginalLikelihood:
         count = LANES if not information else int(np.clip(_PAIR_BYTES // max(1, pair_bytes), 1, LANES))
 
         def of_lane(lane: tuple[int, int]) -> tuple[float, float, int, _Sums]:
-            sums = self._sums(curve, shape, information)
+            sums = self._sums(curve, shape, information, p.density)
             common = (self.entries, at)
             rest = (p.a, prior_mean, p.density.tables, windows, table, self.work(), mean, sd, pull)
             if information:
@@ -219,10 +220,10 @@ class MarginalLikelihood:
             exact=not any(short for _, _, short, _ in found),
         )
 
-    def _sums(self, curve: Curve, shape: Shape, information: bool) -> _Sums:
+    def _sums(self, curve: Curve, shape: Shape, information: bool, density: Density) -> _Sums:
         items, nothing = self.counts.items, np.zeros(0)
         if not information:
-            return _Sums(np.zeros(items), *(nothing,) * 5, np.zeros(self.density))
+            return _Sums(np.zeros(items), *(nothing,) * 5, np.zeros(self.density), nothing)
         raw = curve.design.shared.shape[0]
         border = 1 + raw + self.population.visits.regressors.shape[1] + self.density
         width = shape.width
@@ -234,6 +235,7 @@ class MarginalLikelihood:
             np.zeros((shape.places, width, width)),
             np.zeros((self.population.first.size, width, width)),
             np.zeros(self.density),
+            np.zeros(len(density.tables.log)),
         )
 
     def _bends(self, information: bool) -> _Bends:
@@ -282,16 +284,16 @@ class MarginalLikelihood:
             own[:, -1, -1] = population.squares(np.ones(self.counts.riders))
         return self.without_fixed(Arrow.uncoupled(border, cross, own), design.places)
 
-    def _bent(self, complete: Arrow, at: Posterior, bends: _Bends) -> Arrow:
+    def _bent(self, complete: Arrow, at: Posterior, pooled: FloatArray, bends: _Bends) -> Arrow:
         """The complete information with the prior's part as it is for these riders, and not as it is expected."""
         if not self.density:
             return complete
-        population, gap = self.population, at.mean - at.prior_mean
+        population = self.population
         regressors, excess = population.visits.regressors, bends.bend - 1.0
         border, cross, own = complete.border.copy(), complete.cross.copy(), complete.own.copy()
         last = len(border) - self.density
         n = last - regressors.shape[1]
-        border[last:, last:] = at.density.information(gap, at.sd**2 + gap**2)
+        border[last:, last:] = at.density.information(pooled)
         if excess.size:
             border[n:last, n:last] += regressors.T @ (excess[:, None] * regressors)
             border[n:last, last:] += regressors.T @ bends.slopes
@@ -319,7 +321,7 @@ class MarginalLikelihood:
         pairs = -taken.pairs
         if shape.places:
             pairs[:, -1, -1] += self.population.products(bends.bend if bends.bend.size else np.ones(self.counts.riders))
-        complete = self._bent(complete, at, bends)
+        complete = self._bent(complete, at, taken.pooled, bends)
         observed = Arrow(
             complete.border - to_border.T @ lower @ to_border,
             complete.cross - taken.across @ to_border,

@@ -21,7 +21,7 @@ from isuit.errors import EstimationError
 
 from ..model.arrow import Arrow, Factor, Shape
 from ..model.curves import Curve, ItemCurve
-from ..model.density import Density
+from ..model.density import MOST_NORMAL, Density
 from ..model.smoothing import STEP, Correction, choose, precisions, tiny
 from . import newton
 from .quadrature import MarginalLikelihood, Parameters, Pass
@@ -95,6 +95,12 @@ class Problem:
         above[shared] = border[shared]
         below[:, -1:] = own[:, -1:]
         return result
+
+    def limited(self, rho: FloatArray) -> FloatArray:
+        """Log precisions, with that of the density's skewness and tails at most `MOST_NORMAL`."""
+        if not self.likelihood.density:
+            return rho
+        return np.concatenate([rho[:-2], np.minimum(rho[-2:-1], MOST_NORMAL), rho[-1:]])
 
     def of_riders(self, chosen: slice) -> Problem:
         return replace(self, likelihood=self.likelihood.of_riders(chosen))
@@ -270,14 +276,14 @@ class _Climb:
         except LinAlgError:
             rho = self._chosen(self._fallback())
         # Far from the maximum the choice is a guess, and a precision that leaps up makes the penalty all that counts.
-        change = np.clip(rho - self.rho, -_FALL, _LEAP)
+        change = np.clip(self._problem.limited(rho) - self.rho, -_FALL, _LEAP)
         self._choices += 1
         self._same = float(np.max(np.abs(change), initial=0.0)) <= _SETTLED
         # One that turns back has gone too far: half of the way, so that it does not swing.
         before = np.abs(self._change)
         change = np.where(change * self._change < 0, np.clip(change, -before, before) / 2, change)
         self._change = change
-        self.rho = np.round((self.rho + change) / STEP) * STEP
+        self.rho = self._problem.limited(np.round((self.rho + change) / STEP) * STEP)
 
     def _chosen(self, information: Arrow) -> FloatArray:
         b = information.times(self.phi) + self._at.gradient
@@ -354,6 +360,7 @@ class _Climb:
         here = self.phi
         self._left = here, penalised(self._problem, here, self.rho, self._at.log_likelihood)
         length = newton.share_that_keeps_skill(float(here[0]), float(self._move[0]))
+        length = min(length, self._problem.parameters(self._move).density.share_that_keeps_shape())
         self.phi = self._after(here, length)
         if self.norm > _LONG_STEP:
             for _ in range(_MOST_HALVINGS):

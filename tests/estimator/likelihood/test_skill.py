@@ -41,11 +41,14 @@ def test_a_normal_cohort_stays_normal() -> None:
     assert np.max(np.abs(difference) / plain.difficulty(metric).se) < 0.7
 
 
-def test_skewed_skill_is_told_and_its_discrimination_is_no_longer_too_small() -> None:
+def test_skewed_skill_is_told_and_difficulty_with_it() -> None:
     plain = latent_fit(exponential(1000))
     bent = estimate_density(plain)
-    assert plain.discrimination < 1.5 - 3 * plain.discrimination_se
-    assert abs(bent.discrimination - 1.5) < 2.5 * bent.discrimination_se
+    # In units of the riders between the 5th and the 95th percentile an exponential has a scale of 0.915 sds.
+    assert abs(bent.discrimination - 0.915 * 1.5) < 2.5 * bent.discrimination_se
+    metric = np.linspace(6, 30, 25)
+    errors = [np.abs(fit.difficulty(metric).value - (parabola(metric) + 0.049) / 0.915) for fit in (bent, plain)]
+    assert errors[0].mean() < errors[1].mean()
     found = distribution(bent)
     density = np.interp([-2.0, -0.7, 2.5], found.skill, found.density)
     assert density[0] < 0.03, "nobody is two sds below the mean"

@@ -1,12 +1,14 @@
-"""The density of skill: normal without coefficients, of mean 0 and variance 1 with any, and its derivatives by eta."""
+"""The density of skill: normal without coefficients, of location 0 and scale 1 with any, and its derivatives by eta."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.special import ndtr, ndtri
+from scipy.stats import t as student
 
 from isuit.domain import FloatArray
-from isuit.estimator.model.density import FUNCTIONS, NORMAL, REACH, Density, _functions
+from isuit.estimator.model.density import FUNCTIONS, LEAST, NORMAL, REACH, TAIL, Density, _basis
 
 U = np.linspace(-20, 20, 160_001)
 
@@ -15,79 +17,97 @@ def coefficients(seed: int, size: float = 0.5) -> FloatArray:
     return size * np.random.default_rng(seed).normal(size=FUNCTIONS)
 
 
-def moments(density: Density) -> tuple[float, float, float]:
-    p = np.exp(density.log_density(U)) * (U[1] - U[0])
-    return float(p.sum()), float(p @ U), float(p @ U**2)
+def location_and_scale(u: FloatArray, p: FloatArray) -> tuple[float, float]:
+    """Mean and sd with everybody beyond the percentiles counted as if they stood there; the sd over a normal's."""
+    lower, upper = np.interp([TAIL, 1 - TAIL], np.cumsum(p) - p / 2, u)
+    inside = np.clip(u, lower, upper)
+    mean = float(p @ inside)
+    z = np.clip(ndtri((np.arange(100_000) + 0.5) / 100_000), ndtri(TAIL), -ndtri(TAIL))
+    return mean, float(np.sqrt(p @ (inside - mean) ** 2) / z.std())
 
 
 @pytest.mark.parametrize("size", [0.0, 0.1, 1.0])
-def test_mean_and_variance_are_imposed_whatever_the_coefficients(size: float) -> None:
+def test_location_and_scale_are_imposed_whatever_the_coefficients(size: float) -> None:
     density = Density(coefficients(1, size))
-    assert moments(density) == pytest.approx((1, 0, 1), abs=2e-3)  # log_density joins the table's points by lines
+    p = np.exp(density.log_density(U)) * (U[1] - U[0])
+    assert p.sum() == pytest.approx(1, abs=2e-3)  # log_density joins the table's points by lines
+    assert location_and_scale(U, p / p.sum()) == pytest.approx((0, 1), abs=2e-3)
     assert density.weights.sum() == pytest.approx(1, abs=1e-12)
-    assert density.nodes @ density.weights == pytest.approx(0, abs=1e-10)
-    assert density.nodes**2 @ density.weights == pytest.approx(1, abs=1e-10)
+    assert (density.nodes < 0.7) @ density.weights == pytest.approx(p[U < 0.7].sum(), abs=0.02)
 
 
-def test_a_density_that_would_rise_where_nobody_is_has_no_likelihood() -> None:
-    """Beyond the tables it could not be integrated, and a fit would climb there for ever."""
-    assert np.max(Density(coefficients(1, 5.0)).log_density(U)) < -500
+def test_of_a_normal_they_are_mean_and_sd() -> None:
+    p = np.exp(NORMAL.log_density(U)) * (U[1] - U[0])
+    assert location_and_scale(U, p) == pytest.approx((0, 1), abs=1e-5)
+
+
+def test_a_density_that_no_table_follows_has_no_likelihood() -> None:
+    """A fit that stepped there goes back."""
+    assert np.max(Density(coefficients(1, 40.0)).log_density(U)) < -500
 
 
 def test_without_coefficients_and_with_zeros_it_is_normal() -> None:
-    u = np.linspace(-6, 6, 49)
+    u = np.arange(-6, 6.1, 0.25)
     expected = -0.5 * u**2 - 0.5 * np.log(2 * np.pi)
     assert NORMAL.log_density(u) == pytest.approx(expected)
     assert Density(np.zeros(FUNCTIONS)).log_density(u) == pytest.approx(expected, abs=1e-9)
     assert np.exp(-NORMAL.nodes) @ NORMAL.weights == pytest.approx(np.exp(0.5))
+    assert NORMAL.share_below(u) == pytest.approx(ndtr(u))
+    assert Density(np.zeros(FUNCTIONS)).share_below(u) == pytest.approx(ndtr(u), abs=1e-9)
 
 
-def test_a_normal_density_has_no_penalty_and_every_function_has_one() -> None:
-    """The penalty is the integral of the squared third derivative; 1, u and u^2 are left out of the functions."""
-    f = _functions()
-    step = f.points[1] - f.points[0]
-    assert step * f.third.T @ f.third == pytest.approx(np.eye(FUNCTIONS), abs=1e-5)
-    phi = np.exp(-0.5 * f.points**2)
-    for power in range(3):
-        assert (phi * f.points**power) @ f.value == pytest.approx(np.zeros(FUNCTIONS), abs=1e-8)
+def test_only_the_normal_has_no_penalty() -> None:
+    """The penalty is that of w's first and second derivative, one for every function; a constant is not among them."""
+    splines, step = _basis().splines, 1 / 256
+    z = np.arange(-REACH, REACH, step)
+    one, two = splines(z, 1), splines(z, 2)
+    assert step * (two.T @ two + 0.3 * one.T @ one) == pytest.approx(np.eye(FUNCTIONS), abs=1e-2)
+    assert splines(np.array([REACH, REACH + 3.0])) == pytest.approx(np.tile(splines(REACH), (2, 1)), abs=1e-9)
 
 
-def test_scores_and_information_are_the_derivatives() -> None:
-    eta, u = coefficients(3), np.linspace(-4, 4, 33)
+def test_scores_are_the_derivatives_and_their_variance_is_the_information() -> None:
+    eta, u = coefficients(3), np.arange(-3, 3.1, 0.25)
     density, step = Density(eta), 1e-5
-    skill = np.random.default_rng(4).normal(0.3, 1.4, 50)  # not the density's mean and variance
-    information = density.information(skill, skill**2)
+    p = np.exp(density.log_density(U)) * (U[1] - U[0])
+    curvature = np.zeros((FUNCTIONS, FUNCTIONS))
     for k in range(FUNCTIONS):
         move = np.zeros(FUNCTIONS)
         move[k] = step
         above, below = Density(eta + move), Density(eta - move)
         slope = (above.log_density(u) - below.log_density(u)) / (2 * step)
         assert density.log_density_slope(u)[:, k] == pytest.approx(slope, abs=1e-6)
-        change = above.log_density_slope(skill).sum(axis=0) - below.log_density_slope(skill).sum(axis=0)
-        assert information[k] == pytest.approx(-change / (2 * step), rel=1e-3, abs=1e-3)
+        curvature[k] = -p @ (above.log_density_slope(U) - below.log_density_slope(U)) / (2 * step)
+    assert density.expected_information == pytest.approx(curvature, abs=2e-2)
 
 
 def test_tables_are_the_density_and_its_derivatives() -> None:
     tables = Density(coefficients(5)).tables
     for value, slope in ((tables.log, tables.slope), (tables.slope, tables.bend), (tables.functions, tables.slopes)):
         between = (value[2:, 0] - value[:-2, 0]) / (2 * tables.step)
-        inside = np.abs(_functions().points[1:-1]) < REACH - tables.step  # where the second derivative has no jump
-        assert np.max(np.abs(between - slope[1:-1, 0])[inside]) < 0.02 * np.max(np.abs(slope[:, 0]))
+        assert np.max(np.abs(between - slope[1:-1, 0])) < 0.05 * np.max(np.abs(slope[:, 0]))
         assert value[:, 1] / tables.step == pytest.approx(slope[:, 0])
 
 
-def test_heavy_and_light_tails_and_two_groups_can_be_told() -> None:
-    """The functions reach what riders may have: within a few per cent wherever there is any density to speak of."""
-    f = _functions()
-    u = f.points
+def test_skewed_heavy_tailed_and_divided_populations_can_be_told() -> None:
+    """The functions reach what riders may have: quantiles within a tenth of an sd from the 1st to the 99th."""
+    z = np.linspace(-3, 3, 241)
+    weight = np.exp(-0.25 * z**2)
     truths = {
-        "t with 3 degrees of freedom": -2 * np.log1p(u**2),
-        "two groups": np.logaddexp(-0.5 * (u - 0.8) ** 2 / 0.36, -0.5 * (u + 0.8) ** 2 / 0.36),
-        "exponential tails": -np.sqrt(2) * np.sqrt(u**2 + 0.1),
+        "lognormal": np.exp(z),
+        "exponential": -np.log(ndtr(-z)),
+        "t with 3 degrees of freedom": student.ppf(ndtr(z), 3),
+        "two groups": z + 1.1 * np.tanh(2.0 * z),
     }
-    for name, log in truths.items():
-        weight = np.sqrt(np.exp(log) + 1e-5)
-        columns = np.column_stack([np.ones_like(u), u, u**2, f.value])
-        found = columns @ np.linalg.lstsq(columns * weight[:, None], log * weight, rcond=None)[0]
-        somewhere = log > log.max() - 6
-        assert np.max(np.abs(found - log)[somewhere]) < 0.35, name
+    for name, skill in truths.items():
+        inside = np.abs(z) < 1.6449
+        steep = np.gradient(skill, z) / np.std(skill[inside])
+        w = np.log(np.maximum(steep - LEAST, 0.05) / (1 - LEAST))
+        columns = np.column_stack([np.ones_like(z), _basis().splines(z)])
+        eta = np.linalg.lstsq(columns * weight[:, None], w * weight, rcond=None)[0][1:]
+        density = Density(eta)
+        levels = ndtr(np.array([-2.3, -1.6, -0.8, 0.0, 0.8, 1.6, 2.3]))
+        found = np.interp(levels, np.cumsum(density.weights) - density.weights / 2, density.nodes)
+        mean = float(np.interp(0.0, z, skill))
+        expected = np.interp(ndtri(levels), z, skill) - mean
+        scale = (found[5] - found[1]) / (expected[5] - expected[1])
+        assert np.max(np.abs(found - found[3] - scale * expected)[1:-1]) < 0.15, name
