@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 SHARED ?= ../shared/data
 
-.PHONY: setup demo repro test test-oldest-duckdb quick lint types bench docs schemas chromium browser pictures world clean
+.PHONY: setup demo repro test test-oldest-duckdb quick lint types bench docs site package schemas chromium browser pictures world clean
 
 setup: $(READY)
 
@@ -66,6 +66,13 @@ docs: $(READY)  ## the command-line reference and the README's picture, from the
 	$(BIN)/isuit latent-demo --out demo --json > /dev/null
 	cp demo/difficulty.svg docs/pictures/difficulty.svg
 
+site: $(READY)  ## the documentation as a static site, in site/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
+
+package: $(READY)  ## the sdist and the wheel, in dist/, and what an index would say of them
+	$(BIN)/python -m build --quiet
+	$(BIN)/python -m twine check --strict dist/*
+
 schemas: $(READY)  ## the JSON Schemas of everything that leaves the store, from its models
 	$(BIN)/python -m isuit.schemas
 
@@ -84,4 +91,4 @@ world:  ## the coast lines of the pages' maps, from the npm package that tools/w
 	$(PYTHON) tools/world.py
 
 clean:
-	rm -rf $(VENV) $(OLDEST) build dist demo repro .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(OLDEST) build dist site demo repro .pytest_cache .mypy_cache .ruff_cache
