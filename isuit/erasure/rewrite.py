@@ -41,7 +41,7 @@ from isuit.published import ErasureReceipt
 from isuit.store import parts
 from isuit.store.connection import STORAGE_VERSION, connect, is_foreign_lock
 from isuit.store.opening import sweep
-from isuit.store.part_files import Part, overwrite
+from isuit.store.part_files import DamagedPart, Part, overwrite
 from isuit.store.paths import FILE_MODE, StorePaths, sync_directory
 from isuit.store.query import rows
 
@@ -69,6 +69,8 @@ def finish(paths: StorePaths, key: bytes, progress: Progress = _silent) -> Erasu
     """
     try:
         return _finish(paths, key, progress)
+    except DamagedPart as error:
+        raise Unfinished(f"the riders' rows are hidden from every reader, but not gone: {error}") from None
     except (duckdb.Error, OSError) as error:
         if is_foreign_lock(error):  # someone to wait for, not a failure
             raise

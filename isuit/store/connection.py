@@ -46,6 +46,10 @@ def busy(directory: Path) -> StoreBusy:
     return StoreBusy(f"the store {directory} is in use by another process; try again, or give --wait SECONDS.")
 
 
+DAMAGED = (
+    "a file of the store's parts/ is damaged and its rows cannot be read; `isuit verify` says which: restore the "
+    "store's directory from a copy."
+)
 FULL = ("no space left", "file too large", "disk quota", "could not write all")
 UNWRITABLE = ("permission denied", "read-only file system", "read only")
 UNREADABLE = ("not a valid duckdb", "newer version", "version number", "checksum")
@@ -73,6 +77,8 @@ def explain(error: duckdb.Error | OSError, directory: Path) -> IsuitError | None
             f"{directory}/store.duckdb cannot be read by DuckDB {duckdb.__version__}: it is damaged or of another "
             "version; restore a copy or install the version that wrote it."
         )
+    elif isinstance(error, duckdb.Error) and says(("parquet",)):
+        sentence = DAMAGED
     elif isinstance(error, duckdb.OutOfMemoryException):
         sentence = f"memory and spill space for the store {directory} ran out; nothing was recorded."
     elif isinstance(error, (duckdb.IOException, duckdb.FatalException, duckdb.SerializationException)):

@@ -60,10 +60,14 @@ class Store:
 
     def take(self, connection: duckdb.DuckDBPyConnection) -> None:
         """Use a connection to the database: it gets the views of tables and parts together (`isuit.store.parts`)."""
+        try:
+            if parts.hides(connection):
+                parts.hide(connection, self.hidden(connection, self.key))
+            parts.show(connection, inspect=self.inspect)
+        except BaseException:
+            connection.close()
+            raise
         self._connection = connection
-        if parts.hides(connection):
-            parts.hide(connection, self.hidden(connection, self.key))
-        parts.show(connection, inspect=self.inspect)
 
     def limit_memory(self, size: int) -> None:
         """Let the database keep so many bytes in memory; it spills the rest into `tmp/`."""

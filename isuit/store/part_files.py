@@ -13,13 +13,15 @@ import hashlib
 import os
 import secrets
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from isuit.errors import StoreError
+from isuit.store.connection import DAMAGED
 from isuit.store.paths import DIRECTORY_MODE, FILE_MODE, sync_directory
 
 if TYPE_CHECKING:
@@ -92,6 +94,18 @@ class PartFile:
         self.path.unlink(missing_ok=True)
 
 
+class DamagedPart(StoreError):
+    """A part that is no Parquet file any more."""
+
+
+@contextmanager
+def _readable() -> Iterator[None]:
+    try:
+        yield
+    except (pa.ArrowException, OSError):  # whose text may quote values
+        raise DamagedPart(DAMAGED) from None
+
+
 def file_digest(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
@@ -101,14 +115,15 @@ def batches_of(path: Path, columns: list[str] | None = None) -> Iterator[pa.Reco
     """The rows of a part, in their order."""
     import pyarrow.parquet as pq
 
-    with pq.ParquetFile(path) as file:
+    with _readable(), pq.ParquetFile(path) as file:
         yield from file.iter_batches(ROW_GROUP, columns=columns)
 
 
 def schema_of(path: Path) -> pa.Schema:
     import pyarrow.parquet as pq
 
-    return pq.read_schema(path)
+    with _readable():
+        return pq.read_schema(path)
 
 
 MAGIC = 4  # bytes: "PAR1" at both ends, and the footer's length before the last
@@ -131,7 +146,8 @@ def may_hold(path: Path, names: list[str]) -> bool:
     """Whether one of the sorted names lies between the smallest and the largest rider of a group of rows."""
     import pyarrow.parquet as pq
 
-    metadata = pq.read_metadata(path)
+    with _readable():
+        metadata = pq.read_metadata(path)
     column = metadata.schema.names.index("rider")
     groups = (metadata.row_group(number).column(column).statistics for number in range(metadata.num_row_groups))
     return any(_between(statistics, names) for statistics in groups)

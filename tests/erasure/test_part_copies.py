@@ -254,6 +254,24 @@ def test_no_answer_is_given_without_a_part(store: Path) -> None:
         history.status(store)
 
 
+@pytest.mark.parametrize("table", ["personal.outcomes", "personal.commitments"])
+def test_a_damaged_part_is_one_sentence(store: Path, table: str) -> None:
+    with open_store(store) as opened:
+        damaged = next(part for part in parts.listed(opened.connection) if part.holds == table)
+    path = damaged.path(store / "parts")
+    path.write_bytes(path.read_bytes()[:-20])
+    commands: tuple[Callable[[], object], ...] = (
+        lambda: history.status(store),
+        lambda: show_rider(store, MARKED),
+        lambda: delete_riders(store, [MARKED]),
+    )
+    for command in commands:
+        with pytest.raises(StoreError, match="damaged") as refusal:
+            command()
+        assert MARKED not in str(refusal.value)
+    assert table in {one.table for one in verify(store).disagreements}
+
+
 def test_rows_beside_the_parts_and_other_lists_are_named(store: Path) -> None:
     def named(statement: str) -> set[str]:
         copy = Path(shutil.copytree(store, store.parent / "changed"))
