@@ -71,7 +71,7 @@ def difficulty(metric: Any) -> Any:
 
 def fits(data: Observations, config: FitConfig) -> tuple[LatentFit, MovingFit, Occasions, Any, tuple[float, float]]:
     """The fit of standing skill, that of moving skill, and the CPU time of each."""
-    prepared = fitting._prepare(data, config, fitting._functions(data))
+    prepared = fitting._prepare(data, config, fitting._functions(data, config))
     correlated = config.exposure == "correlated"
     begin = time.process_time()
     still = fit_latent(prepared.counts, prepared.space, prepared.single, correlated)
@@ -140,7 +140,7 @@ def lifting(path: str, riders: int | None) -> None:
         for exposure in exposures:
             config = FitConfig(exposure=exposure, split="time")
             begin = time.process_time()
-            still = fitting._refit(data, config, fitting._functions(data), None, None, ~kept_back, "")
+            still = fitting._refit(data, config, fitting._functions(data, config), None, None, ~kept_back, "")
             between = time.process_time()
             moving = movement.refit(data, config, ~kept_back, still.latent, None)
             cpu = between - begin, time.process_time() - between

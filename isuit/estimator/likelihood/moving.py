@@ -36,6 +36,7 @@ from .solver import Problem
 kernels: Any = compiled_loops
 EXACT = 40_000  # outcomes whose information is had by differences
 _SHORT, _SHORTEST = 0.02, 1e-3  # of a standard error, and at most: the differences' step
+_MOST = 300.0  # log odds: further out nothing can be told, and products of odds would overflow
 _OCCASION = 3  # entries that an occasion costs as much as
 
 
@@ -141,7 +142,8 @@ class MovingLikelihood(MarginalLikelihood):
         """One pass; with each rider's score where asked for."""
         chain = self.chain._replace(mean=self.regressors @ p.regression)
         riders, occasions = self.counts.riders, self.chain.gap.size
-        at, table = AtItems.of(np.clip(curve.value, -300.0, 300.0), curve.by_a), kernels.kernel_table()
+        f = np.clip(curve.value, -_MOST, _MOST)
+        at, table = AtItems.of(f, curve.by_a), kernels.kernel_table()
         windows = np.zeros((riders, 3), np.int64) if windows is None else windows.copy()
         mean, sd, pull = (np.empty(occasions) for _ in range(3))
         moved, by_rider = np.empty(riders), np.empty(riders)
@@ -159,7 +161,7 @@ class MovingLikelihood(MarginalLikelihood):
         found = over(self._lanes, of_lane)
         counts = self.counts
         residual = counts.item_successes - added([expected for *_, expected in found])
-        value = float((counts.item_trials - counts.item_successes) @ curve.value) + sum(one for one, *_ in found)
+        value = float((counts.item_trials - counts.item_successes) @ f) + sum(one for one, *_ in found)
         shared, _ = design.pull_back(-residual)
         gradient = np.concatenate(
             [[sum(one for _, one, *_ in found)], shared, self.regressors.T @ pull, [2.0 * p.walk * moved.sum()]]
@@ -231,7 +233,7 @@ class MovingLikelihood(MarginalLikelihood):
         chain = self.chain._replace(mean=self.regressors @ p.regression)
         order = np.argsort(occasion, kind="stable")
         asked = np.concatenate([[0], np.cumsum(np.bincount(occasion, minlength=chain.gap.size))])
-        at, table = AtItems.of(np.clip(curve.value, -300.0, 300.0), curve.by_a), kernels.kernel_table()
+        at, table = AtItems.of(np.clip(curve.value, -_MOST, _MOST), curve.by_a), kernels.kernel_table()
         windows, ordered, found = np.zeros((self.counts.riders, 3), np.int64), f[order], np.empty(f.size)
 
         def of_lane(lane: tuple[int, int]) -> None:
