@@ -13,6 +13,7 @@ from scipy.special import expit
 from isuit.domain import Estimate, Exposure, FitConfig, FloatArray, Observations
 from isuit.errors import EstimationError, InputError
 from isuit.estimator import fit
+from isuit.estimator.diagnostics import heldout
 from isuit.estimator.diagnostics.exposure import marginal_tolerance
 from isuit.experiment.cohort import Truth, draw
 
@@ -381,6 +382,20 @@ def test_small_ordinary_cohorts_always_end() -> None:
     for seed in (1000, 1001, 1002, 1075):
         estimate = fit(draw(Truth(riders=20, outcomes=10), seed)[0])
         assert_finite(estimate)
+
+
+def test_a_refit_without_a_best_fit_does_not_stop_the_fit() -> None:
+    """What is not kept back is told wholly by skill and metric; what is, is chance, so that the whole has a maximum."""
+    generator = np.random.default_rng(4)
+    rider, skill = np.repeat(np.arange(30), 30), np.linspace(-2, 2, 30)
+    metric = generator.uniform(3, 35, rider.size)
+    told = (skill[rider] > parabola(metric)).astype(np.int64)
+    kept_back = heldout.kept_back_rows(observations(rider, metric, told), "rider")
+    outcome = np.where(kept_back, generator.integers(0, 2, rider.size), told)
+    found = fit(observations(rider, metric, outcome))
+    assert found.kind == "latent"
+    assert found.held_out is None
+    assert "There is no best fit" in found.diagnostics.scores.left_out["held_out"]
 
 
 def test_a_site_that_only_held_out_outcomes_have_does_not_stop_the_fit() -> None:
