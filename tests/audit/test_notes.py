@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from isuit.audit.notes import LOG, WITNESS, BadNote, Note, SigningKey, VerifierKey, cosignature, signed
+from isuit.audit.notes import (
+    LOG,
+    MOST_SIGNATURES,
+    WITNESS,
+    BadNote,
+    Note,
+    SigningKey,
+    VerifierKey,
+    cosignature,
+    signed,
+)
 
 # The example of Go's golang.org/x/mod/sumdb/note, made by another program.
 KEY = "PeterNeumann+c74f20a3+ARpc2QcUPDhMQegwxbzhKqiBfsVkmqq/LDE4izWy10TW"
@@ -22,6 +32,10 @@ def test_a_note_of_another_program_is_read_and_holds() -> None:
     changed = Note.read(NOTE.replace("answer", "Answer"))
     with pytest.raises(BadNote, match="does not hold"):
         changed.signed_by(key)
+
+
+def test_as_many_signatures_as_may_be_are_read() -> None:
+    assert len(Note.read("text\n\n" + "— name AAAAAAA=\n" * MOST_SIGNATURES).signatures) == MOST_SIGNATURES
 
 
 def test_what_was_signed_holds_for_its_key_alone() -> None:
@@ -50,7 +64,8 @@ def test_a_witness_cannot_sign_for_a_log_nor_a_log_for_a_witness() -> None:
 @pytest.mark.parametrize(
     "text",
     ["", "\n\n", "text\n", "text\n\n", "text\n\n— name\n", "text\n\n— name ????\n", "text\n\n- name AAAAAAAA\n",
-     "text\n\n— name AAAAAAAA", "te\txt\n\n— name AAAAAAAA\n", "text\n\n— na+me AAAAAAAA\n", "text\n\n— name AAAA\n"],
+     "text\n\n— name AAAAAAAA", "te\txt\n\n— name AAAAAAAA\n", "text\n\n— na+me AAAAAAAA\n", "text\n\n— name AAAA\n",
+     "text\n\n— name AAAAAAB=\n", "text\n\n" + "— name AAAAAAA=\n" * (MOST_SIGNATURES + 1)],
 )  # fmt: skip
 def test_what_is_no_note(text: str) -> None:
     with pytest.raises(BadNote):
