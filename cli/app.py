@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from copy import copy
 from typing import Annotated
 
@@ -12,7 +13,7 @@ import typer
 from isuit.errors import IsuitError, unexpected
 
 from . import audit, beside, cohorts, demo, fits, proofs, releases, reports, riders
-from .output import note
+from .output import Verbose, note, tell
 from .streams import exit_code, outlast
 
 # The help is in order of the people who use it, each with the command to begin with.
@@ -54,8 +55,12 @@ def isuit(
             is_eager=True,
         ),
     ] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="Tell on stderr when each stage begins; never a value or an ID.")
+    ] = False,
 ) -> None:  # fmt: skip
     """How hard conditions are, net of who faced them: auditable, and a person can be erased."""
+    Verbose.since = time.monotonic() if verbose else None
 
 
 app.command("fit", rich_help_panel=SCIENTIST)(fits.fit)
@@ -116,4 +121,5 @@ def main() -> None:
         # Nobody's input should get here. A traceback would show values, and a value may be a rider's ID.
         note(f"isuit: {unexpected(error)}")
         code = IsuitError.exit_code
+    tell(f"exit code {code}")
     sys.exit(exit_code(code, output))

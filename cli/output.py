@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -65,12 +66,34 @@ def _flowing(columns: Sequence[str], row: Sequence[str], width: int) -> Iterator
     yield line
 
 
+class Verbose:
+    """Whether stages are told on stderr with the time they begin; set by `isuit --verbose`."""
+
+    since: float | None = None
+
+
+def tell(what: str) -> None:
+    """A line of `--verbose`: seconds since the start, and words of the program. No value of anybody's is ever told."""
+    if Verbose.since is not None:
+        note(f"[{time.monotonic() - Verbose.since:8.3f} s] {what}")
+
+
 @contextmanager
 def progress_bar(quiet: bool = False) -> Iterator[Callable[[str, float], None]]:
     """A bar per stage on a terminal, nothing elsewhere; gives the function that long work reports to.
 
     A report is a step of the work, an iteration of the solver for one. A stage ends where the next one begins.
     """
+    if Verbose.since is not None:
+        told: set[str] = set()
+
+        def begin(stage: str, share: float) -> None:
+            if stage not in told:
+                told.add(stage)
+                tell(stage)
+
+        yield begin
+        return
     if quiet or not sys.stderr.isatty():
         yield lambda stage, share: None
         return

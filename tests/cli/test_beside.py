@@ -194,3 +194,11 @@ def test_what_could_be_an_id_is_no_alias(
 def test_a_riders_id_is_no_alias(isuit: Callable[..., Answer], store: Path, two_fits: tuple[Path, str, str]) -> None:
     answer = isuit("alias", "RIDER-007", two_fits[1], "--store", store)
     assert (answer.code, "choose another alias" in answer.err, "007" in answer.err) == (2, True, False)
+
+
+def test_verbose_tells_stages_and_nobody(isuit: Callable[..., Answer], store: Path) -> None:
+    answer = isuit("--verbose", "verify", "--store", store)
+    assert answer.code == 0
+    assert "exit code 0" in answer.err
+    assert "rider-" not in answer.err
+    assert "exit code" not in isuit("verify", "--store", store).err, "it is not kept for the next command"
