@@ -21,7 +21,7 @@ from isuit.errors import EstimationError
 
 from ..model.arrow import Arrow, Factor, Shape
 from ..model.curves import Curve, ItemCurve
-from ..model.density import MOST_NORMAL, Density
+from ..model.density import DENSITY_PRECISIONS, Density
 from ..model.smoothing import STEP, Correction, choose, precisions, tiny
 from . import newton
 from .quadrature import MarginalLikelihood, Parameters, Pass
@@ -97,10 +97,10 @@ class Problem:
         return result
 
     def limited(self, rho: FloatArray) -> FloatArray:
-        """Log precisions, with that of the density's skewness and tails at most `MOST_NORMAL`."""
+        """Log precisions, with those of the density within bounds: neither exactly normal nor finer than tables are."""
         if not self.likelihood.density:
             return rho
-        return np.concatenate([rho[:-2], np.minimum(rho[-2:-1], MOST_NORMAL), rho[-1:]])
+        return np.concatenate([rho[:-2], np.clip(rho[-2:], *DENSITY_PRECISIONS)])
 
     def of_riders(self, chosen: slice) -> Problem:
         return replace(self, likelihood=self.likelihood.of_riders(chosen))

@@ -37,7 +37,9 @@ REACH = 3.5  # of z: one rider in 2,000 is further out at one of the ends
 SPACING = 0.5  # of the knots
 FUNCTIONS = 8
 SHAPES = 2  # the first of them: skewness and tails, which have a precision of their own
-MOST_NORMAL = 2.0  # logarithm of that precision: that tails are exactly a normal's is more than riders can tell
+# Least and most of the logarithms of the two precisions. That tails are exactly a normal's is more than riders can
+# tell, and a density that bends more sharply than the least allows is finer than its tables.
+DENSITY_PRECISIONS = ((-2.0, -1.0), (2.0, np.inf))
 LEAST = 0.25
 _LEVEL = 0.3  # weight of the first derivative's penalty beside that of the second
 _DEGREE = 5

@@ -60,6 +60,17 @@ def test_skewed_skill_is_told_and_difficulty_with_it() -> None:
     assert np.sum(found.density) * (found.skill[1] - found.skill[0]) == pytest.approx(1, abs=0.02)
 
 
+def test_two_groups_are_told_apart_and_the_fit_converges() -> None:
+    """Two narrow groups once asked for a density finer than its tables, and no maximum was found."""
+    generator = np.random.default_rng(7)
+    skill = generator.choice([-0.9, 0.9], 300) + 0.4 * generator.standard_normal(300)
+    bent = estimate_density(latent_fit(cohort(skill, 30, 7)))
+    assert bent.solution.gradient_norm < 1e-7
+    found = distribution(bent)
+    valley, peaks = np.interp(0.0, found.skill, found.density), np.interp([-0.9, 0.9], found.skill, found.density)
+    assert valley < 0.8 * peaks.min()
+
+
 def test_riders_are_ordered_by_the_density_that_was_estimated() -> None:
     """A rider who always fails is nowhere below where anybody is."""
     data = exponential(600)
