@@ -18,9 +18,10 @@ from ..model.population import Units, population_of
 from ..model.smoothing import FIXED, precisions
 from .quadrature import MarginalLikelihood, Parameters, fixed_parameters
 from .single_curve import SingleCurve
-from .solver import PREDICTING, Problem, Progress, Solution, State, of_part, penalised, solve
+from .solver import PREDICTING, Problem, Progress, Solution, State, evaluate, of_part, penalised, solve
 
 _FLATTENING = 0.35
+_SMALL_STEP = 1e-4  # of the parameter that moves most, in a central difference
 _FIRST_PRECISIONS = (1.0, 3.0)  # logarithms, of the density's coefficients: of its skewness and tails, of the rest
 
 
@@ -180,11 +181,31 @@ class LatentFit:
         return np.asarray(expit(self.solution.discrimination * theta - f[:, None]) @ weight)
 
     def skills(self) -> tuple[FloatArray, FloatArray]:
-        """Posterior mean and sd of each rider's skill; the sd includes the uncertainty of curve and discrimination."""
+        """Posterior mean and sd of each rider's skill; the sd includes the uncertainty of all parameters.
+
+        Skill is told beside the population's mean and in its sd, which move with the same parameters: where sites are
+        few, their levels and everybody's skill go up and down together, and the difference does not.
+        """
         solution, posterior = self.solution, self.solution.at.posterior
         mean = (posterior.mean - self.units.mean) / self.units.sd
         added = self.problem.likelihood.skill_variance(posterior, solution.curve, solution.covariance)
+        if self.problem.regressors:
+            with_mean, with_sd = self._means_along(self.solved_directions[:, :2])
+            of_units = self.products[0, 0] + 2 * mean * self.products[0, 1] + mean**2 * self.products[1, 1]
+            added = np.maximum(added + of_units - 2 * (with_mean + mean * with_sd), 0.0)
         return mean, np.asarray(np.sqrt(posterior.sd**2 + added) / self.units.sd)
+
+    def _means_along(self, directions: FloatArray) -> list[FloatArray]:
+        """How every rider's posterior mean moves along these directions of the parameters, by central differences."""
+        found = []
+        for direction in directions.T:
+            step = _SMALL_STEP / max(float(np.abs(direction).max(initial=0.0)), 1e-300)
+            above, below = (
+                evaluate(self.problem, self.solution.phi + sign * step * direction, None, False)[0].posterior.mean
+                for sign in (1.0, -1.0)
+            )
+            found.append((above - below) / (2 * step))
+        return found
 
     def predict(self, rider: IntArray, metric: FloatArray, site: IntArray) -> FloatArray:
         """Posterior-predictive probability of success: integrated over each rider's posterior, not plugged in."""

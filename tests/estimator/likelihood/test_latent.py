@@ -12,9 +12,10 @@ from isuit.estimator.diagnostics.minimum import least_difficulty
 from isuit.estimator.fit import FitConfig
 from isuit.estimator.likelihood.latent import LatentFit
 from isuit.estimator.likelihood.solver import evaluate
+from isuit.estimator.model.population import Units
 from isuit.record.diagnostics import Minimum
 
-from ..cohorts import latent_fit, observations, simulate
+from ..cohorts import latent_fit, observations, parabola, simulate
 
 
 def test_difficulty_band_is_the_delta_method(reference_fit: LatentFit) -> None:
@@ -46,6 +47,30 @@ def test_skill_sd_adds_the_uncertainty_of_the_parameters(reference_fit: LatentFi
     added = np.einsum("mr,mn,nr->r", slope, covariance, slope)
     expected = np.sqrt(reference_fit.solution.at.posterior.sd**2 + added)
     assert reference_fit.skills()[1] == pytest.approx(expected, rel=2e-3)
+
+
+def test_skill_is_told_beside_the_populations_mean() -> None:
+    """At three sites everybody's skill goes up and down with the sites' levels; the difference to the mean does not."""
+    generator = np.random.default_rng(5)
+    rider, metric = np.repeat(np.arange(60), 30), generator.uniform(3, 35, 1800)
+    site = np.where(generator.random(1800) < 0.7, rider % 3, generator.integers(0, 3, 1800))
+    difficulty = parabola(metric) + np.array([0.0, 0.5, -0.5])[site]
+    outcome = simulate(generator, rider, generator.standard_normal(60), difficulty)
+    fit = latent_fit(observations(rider, metric, outcome, site))
+    phi, covariance = fit.solution.phi, fit.solution.covariance.inverse()
+
+    def skills(at: np.ndarray) -> np.ndarray:
+        p = fit.problem.parameters(at)
+        units = Units.of(fit.problem.likelihood.population, p.regression, p.clientele, p.density)
+        return (evaluate(fit.problem, at, None, False)[0].posterior.mean - units.mean) / units.sd
+
+    slope = np.array([(skills(phi + s) - skills(phi - s)) / 2e-5 for s in 1e-5 * np.eye(phi.size)])
+    added = np.einsum("mr,mn,nr->r", slope, covariance, slope)
+    expected = np.sqrt((fit.solution.at.posterior.sd / fit.units.sd) ** 2 + added)
+    mean, sd = fit.skills()
+    assert mean == pytest.approx(skills(phi), abs=1e-9)
+    assert sd == pytest.approx(expected, rel=5e-3)
+    assert np.median(sd) < 0.5  # 0.9 with the level of all riders taken as uncertain
 
 
 def test_predictions_are_integrated_and_not_plugged_in(reference_fit: LatentFit, reference: Observations) -> None:
