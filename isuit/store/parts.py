@@ -227,7 +227,9 @@ def show(
         source = f"SELECT * FROM {table}"
         files = [str(part.path(folder)) for part in known if part.holds == table and part not in gone]
         if files:
-            source += f" UNION ALL BY NAME SELECT * FROM read_parquet([{', '.join(map(_quoted, files))}])"
+            # Skills gained a column, which older parts do not have. Looking into every file costs, so only for them.
+            by_name = ", union_by_name = true" if table == "personal.skills" else ""
+            source += f" UNION ALL BY NAME SELECT * FROM read_parquet([{', '.join(map(_quoted, files))}]{by_name})"
             if hidden and table != "ledger.leaves":
                 source += f" WHERE NOT list_contains(getvariable('{HIDDEN}'), rider)"
         try:

@@ -75,6 +75,19 @@ def test_an_older_store_is_moved_to_parts_and_holds_the_same(tables: Path, store
     assert verify(store).disagreements == []
 
 
+@pytest.mark.parametrize("place", [0, -1])
+def test_parts_from_before_a_column_was_added_are_read(store: Path, place: int) -> None:
+    with open_store(store) as opened:
+        part = [part for part in parts.listed(opened.connection) if part.holds == "personal.skills"][place]
+        before = rows(opened.connection, "SELECT count(*), count(path) FROM all_skills")
+    file = part.path(store / "parts")
+    shorter = pq.read_table(file).drop_columns(["path"])
+    file.unlink()
+    pq.write_table(shorter, file)
+    with open_store(store) as opened:
+        assert rows(opened.connection, "SELECT count(*), count(path) FROM all_skills") == before
+
+
 def test_parts_end_at_a_riders_border_and_are_the_canonical_order(store: Path) -> None:
     with open_store(store) as opened:
         connection = opened.connection

@@ -72,6 +72,7 @@ def _pseudonymise(place: Path) -> None:
 
 
 def _bundle(place: Path) -> None:
+    shutil.rmtree(place / "bundle", ignore_errors=True)  # one that was whole before the kill is made again
     [fit] = [record.fit_id for record in history.fits(place / "store") if record.dimension == "wind"]
     checks.bundle(place / "store", fit, place / "bundle", with_cohort=True)
 
