@@ -151,6 +151,8 @@ OTHERWISE = {
     "isuit/store/paths.py": "the store's keys, under its lock",
     "isuit/ingest/cohort.py": "a temporary file, which no user sees",
     "isuit/ingest/sorting.py": "temporary files, which no user sees",
+    "isuit/ingest/databases.py": "a temporary file, which no user sees",
+    "isuit/store/part_files.py": "under a random name, which nothing lists before it is whole",
     "isuit/release/files.py": "into memory",
     "isuit/experiment/report.py": "into the path that `whole` gives",
     "isuit/service/pictures.py": "into the path that `whole` gives",

@@ -27,6 +27,7 @@ from .model.occasions import Occasions, untimed
 from .model.surface import Surface
 
 _TESTED_OUTCOMES = 100_000  # that the test of standing skill looks at; of a larger cohort, those of some riders
+MOST_TESTED = 1 << 21  # outcomes: occasions are kept in memory, and a larger cohort is not tested unless asked
 _GROWTH_YEARS = (0.25, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0)
 
 
@@ -43,6 +44,8 @@ def movement(
 ) -> Moved:
     """The fit of moving skill where it is asked for and told, and what the record says of it."""
     asked = config.skill == "moving"
+    if not asked and len(data) > MOST_TESTED:
+        return Moved()
     reason = _untold(data, prepared.space)
     if reason is not None:
         return Moved(_standing(f"Skill is taken as standing still: {reason}.") if asked else None)

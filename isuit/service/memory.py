@@ -46,6 +46,7 @@ def fit_in_memory(
     curves = curve_rows(estimate)
     curves = curves.set_column(1, "dimension", pc.fill_null(curves.column("dimension"), config.dimension))
     skills = skill_table(estimate.skills) if estimate.skills is not None else skill_table_of_nobody()
+    skills = skills.drop_columns(["path"])  # day by day: `isuit trajectory` of a store tells it
     counts = (report.outcomes, report.riders, report.sites)
     return Fit(record, counts, lambda: curves, lambda: skills, report.notes)
 

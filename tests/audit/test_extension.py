@@ -120,7 +120,7 @@ def test_a_history_signed_anew_is_found(store: Path, tmp_path: Path, grown: Call
         connection.execute("DELETE FROM ledger.log WHERE kind = 'signing-key-made'")
         shutil.copy(store / "signing-key", tmp_path / "same-key" / "signing-key")
         begin_signing(connection, opened.paths)
-    for number in (6, 7, 8, 9):
+    for number in range(6, 13):
         grown(tmp_path / "same-key", number)
     assert checks.verify(tmp_path / "same-key").ok
     [sentence] = kept.against(tmp_path / "same-key")

@@ -79,7 +79,7 @@ def test_the_atlas_as_a_page_and_as_lines(opened: Callable[..., Seen], store_cop
     assert said[0] == said[1]
     assert said[0][0]
     changed = tmp_path / "changed.html"
-    changed.write_text(page.read_text().replace('"CC-BY-4.0"', '"CC0-1.0"'))
+    changed.write_text(page.read_text().replace('"licence":null', '"licence":"CC0-1.0"'))
     assert checked(opened(PAGE), [changed], key=key)[1].startswith("wrong: the metadata")
     twice = '<script type="application/json" id="data">{}</script>'
     changed.write_text(page.read_text().replace("</head>", f"{twice}</head>"))
