@@ -65,6 +65,18 @@ def season(riders: int = 400, outcomes: int = 16_000) -> pa.Table:
     return pa.table(columns)
 
 
+def wind_and_wave(riders: int = 150, outcomes: int = 6_000) -> pa.Table:
+    """Outings without places, whose difficulty hangs on wind and wave together."""
+    rng = np.random.default_rng(4)
+    skill, rider = rng.normal(0, 1, riders), rng.integers(0, riders, outcomes)
+    wind = np.clip(rng.gamma(9, 2.1, outcomes), 5, 42)
+    wave = np.clip(0.06 * wind + rng.gamma(3, 0.3, outcomes), 0.1, 5)
+    difficulty = ((wind - 20) / 9) ** 2 + 0.5 * (wave - 1.5) + 0.03 * (wind - 20) * (wave - 1.5) - 1
+    landed = rng.random(outcomes) < 1 / (1 + np.exp(-1.7 * (skill[rider] - difficulty)))
+    names = [f"r{number * 7919 % 100_003:05d}-{number}" for number in rider]
+    return pa.table({"rider": names, "wind_kn": wind.round(1), "wave_m": wave.round(2), "outcome": landed.astype(int)})
+
+
 def pages(folder: Path) -> Iterator[tuple[str, Path, str]]:
     """Name, file and address of every page."""
     store = folder / "store"
@@ -76,6 +88,10 @@ def pages(folder: Path) -> Iterator[tuple[str, Path, str]]:
         export_atlas(store, folder / "site", release=day, kind="site")
     yield "atlas", folder / "site" / "2025-01-01" / "atlas.html", ""
     yield "site", folder / "site" / "index.html", ""
+    several = folder / "several"
+    found = fit(several, wind_and_wave(), FitConfig(activity="kitesurfing"), metrics=("wind_kn", "wave_m"))
+    report(several, found.fit_id, folder / "surface.html")
+    yield "surface", folder / "surface.html", ""
 
 
 def browser(folder: Path) -> Any:

@@ -75,7 +75,7 @@ function drawMap() {
   picture.replaceChildren(...parts);
   picture.setAttribute("aria-label", `${data.value} over ${data.axes[map.pair[0]]} and ${data.axes[map.pair[1]]}, from ${signed(low)} to ${signed(high)}`);
   const ramp = `linear-gradient(to right, ${Array.from({ length: 7 }, (_, k) => colourOf(k / 6)).join(", ")})`;
-  legend.replaceChildren(signed(low), element("span", { class: "ramp", style: `background:${ramp}` }), signed(high), ` ${data.value}; lines at ${lines.map((level) => signed(level)).join(", ")}; grey: fewer riders than the gate asks for met both`);
+  legend.replaceChildren(signed(low), element("span", { class: "ramp", style: `background:${ramp}` }), element("span", {}, signed(high)), element("span", {}, `${data.value}; lines at ${lines.map((level) => signed(level)).join(", ")}; grey: fewer riders than the gate asks for met both`));
   tell(i, j);
 }
 
@@ -110,6 +110,7 @@ const sliders = [0, 1].map((which) => {
 });
 const slices = [0, 1].map((which) => chart({
   id: `slice-${which}-chart`, x: "", y: data.value, form: (value) => signed(value), formY: (value) => signed(value, 1),
+  formX: (value) => number(Number(value.toPrecision(3))),
   label: () => `${data.value} along ${data.axes[maps[chosen].pair[which]]}`,
 }));
 const sliceTitles = [0, 1].map((which) => element("h3", { id: `slice-${which}-title` }));
