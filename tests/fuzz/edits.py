@@ -118,7 +118,9 @@ class Database:
 
     def _row(self) -> Edit:
         table = self._chance.choice(self.filled)
-        return Edit("deleted row", (f"DELETE FROM {table} WHERE rowid = {self._rowid(table)}",), table)
+        # Without its last event the log is whole, and what that event vouched for is not.
+        names = "" if table == "ledger.log" else table
+        return Edit("deleted row", (f"DELETE FROM {table} WHERE rowid = {self._rowid(table)}",), names)
 
     def _copy(self) -> Edit:
         table = self._chance.choice(self.filled)
