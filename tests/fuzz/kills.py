@@ -34,7 +34,7 @@ from isuit.domain import FitConfig
 from isuit.errors import NotFound
 from isuit.experiment.cohort import Truth, draw
 from isuit.release.checking import check_file
-from isuit.service import checks, fitting, heads, history, proving, pseudonymising, releases, riders
+from isuit.service import checks, fitting, heads, history, proving, pseudonymising, releases, riders, series
 from isuit.store.query import rows
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -77,6 +77,10 @@ def _bundle(place: Path) -> None:
     checks.bundle(place / "store", fit, place / "bundle", with_cohort=True)
 
 
+def _add(place: Path) -> None:
+    series.add(place / "store", "daily", pq.read_table(place / "other.parquet"))
+
+
 def _prove(place: Path) -> None:
     fit = history.fits(place / "store")[0].fit_id
     proving.prove(place / "store", fit, place / "proof.json", since=place / "checkpoint")
@@ -88,6 +92,7 @@ COMMANDS: dict[str, Callable[[Path], None]] = {
     "export-atlas": _export,
     "pseudonymise": _pseudonymise,
     "bundle": _bundle,
+    "add": _add,
     "prove": _prove,
 }
 
