@@ -67,7 +67,7 @@ class Design:
         shared = np.zeros((raw, raw))
         across, own = np.zeros((self.places, self.width, raw)), np.zeros((self.places, self.width, self.width))
         _gram(*self.rows, np.ascontiguousarray(weight), shared, across, own)
-        return self.shared.T @ shared @ self.shared, across @ self.shared, own
+        return self.shared.T @ (shared + shared.T) @ self.shared, across @ self.shared, own
 
     def columns(self, place: int = -1) -> FloatArray:
         """Dense rows over the shared coefficients and, for rows at this place, its own."""
@@ -114,6 +114,7 @@ def _pull_back(index, value, place, by_row, sums):
 
 @compiled
 def _gram(index, value, place, own, weight, shared, across, blocks):
+    """Of `shared` it is half: with its transpose it is the whole."""
     width = own.shape[1]
     mine = np.empty(width)
     for i in range(place.size):
@@ -128,8 +129,9 @@ def _gram(index, value, place, own, weight, shared, across, blocks):
                     blocks[p, w, v] += weight[i] * mine[w] * mine[v]
         for d in range(index.shape[1]):
             k, x = index[i, d], weight[i] * value[i, d]
-            for e in range(index.shape[1]):
+            for e in range(d):
                 shared[k, index[i, e]] += x * value[i, e]
+            shared[k, k] += 0.5 * x * value[i, d]
             if p >= 0:
                 for w in range(width):
                     across[p, w, k] += x * mine[w]
