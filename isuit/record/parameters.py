@@ -80,13 +80,16 @@ class PairSupport:
 
 @dataclass(frozen=True, kw_only=True)
 class Support:
-    """Where there were outcomes: the range and inner bin edges of each metric, and the pairs. `reference` has the
-    medians, at which the other metrics are held along a main effect."""
+    """Where there were outcomes: the range and inner bin edges of each metric, and the pairs; first with bins of equal
+    numbers of outcomes, then with bins of equal width. `reference` has the medians, at which the other metrics are held
+    along a main effect."""
 
     ranges: tuple[tuple[float, float], ...]
     edges: tuple[Numbers, ...]
     pairs: tuple[PairSupport, ...]
     reference: Numbers
+    wide_edges: tuple[Numbers, ...] = ()
+    wide_pairs: tuple[PairSupport, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,6 +19,7 @@ from isuit.estimator.model.counts import count_conditions
 from isuit.estimator.model.curves import CurveSpace
 from isuit.estimator.model.surface import Surface, surface_for
 from isuit.estimator.model.terms import weighted_chi_square_tail
+from isuit.estimator.support import support_of
 from isuit.published import reading
 from isuit.record import as_json
 from isuit.record.parameters import LatentSurfaceParameters
@@ -257,6 +258,25 @@ def test_where_nobody_was_is_not_supported() -> None:
     corner, middle, beyond = [0.05, 34.5], [1.5, 18.0], [1.5, 40.0]
     assert is_supported(parameters.support, np.array([corner, middle, beyond])).tolist() == [False, True, False]
     assert is_supported(parameters.support, data.condition).mean() > 0.95
+
+
+def test_the_last_bins_of_two_metrics_do_not_stand_for_the_corner_beyond_them() -> None:
+    random = np.random.default_rng(3)
+    one, two = random.exponential(size=(2, 4000))
+    data = Observations(
+        tuple(f"r{number:03d}" for number in range(200)),
+        np.repeat(np.arange(200, dtype=np.int32), 20),
+        one,
+        np.zeros(4000, np.int8),
+        metrics=("one", "two"),
+        further=(two,),
+    )
+    support = support_of(data, FitConfig())
+    far = [[one.max(), two.max()], [one.max() - 1, two.max() - 1]]
+    near = [[0.5, 0.5], [3.0, 0.3], [2.5, 2.5]]  # (2.5, 2.5) is in the last bins of equal numbers, and was met
+    assert is_supported(support, np.array(far + near)).tolist() == [False, False, True, True, True]
+    before = replace(support, wide_edges=(), wide_pairs=())  # as a record of an older version has it
+    assert is_supported(before, np.array(far)).all()
 
 
 @pytest.mark.parametrize(
