@@ -23,9 +23,9 @@ repro: $(READY)  ## every number, table and figure of the paper's experiment
 	$(BIN)/isuit latent-demo --out repro
 	$(BIN)/isuit latent-demo --out repro/replicates --replicates 20
 
-# Two processes use two cores; BLAS threads inside each would only wait for one another. A file's tests share what they
-# need, so they stay in one process.
-PYTEST := -m pytest -n 2 --dist loadfile
+# Two processes use two cores; BLAS threads inside each would only wait for one another. Each takes one half of the tests
+# in their order, so that files share what they make, and the rest of the other's when it is done.
+PYTEST := -m pytest -n 2 --dist worksteal
 test quick test-oldest-duckdb: export OPENBLAS_NUM_THREADS = 1
 
 test: $(READY)  ## every test

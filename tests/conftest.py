@@ -49,6 +49,12 @@ def make_cohort(
     return pa.table(columns)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files with long tests first: what is left for both processes at the end is short."""
+    long = {item.path for item in items if item.get_closest_marker("long")}
+    items.sort(key=lambda item: item.path not in long)
+
+
 @pytest.fixture(scope="session")
 def cohort_table() -> Callable[..., pa.Table]:
     return make_cohort

@@ -85,16 +85,16 @@ def test_a_change_of_any_value_names_its_table(tampering: Tampering) -> None:
         if table == "ledger.pending":
             continue  # empty while nobody is at work; a row in it is the next test's
         assert ids, f"{table} is empty in the store of these tests: put a row into it"
-        for row in chance.sample(ids, min(2, len(ids))):
-            change = chance.choice(CHANGES[kind]).format(c=f'"{column}"')
-            change = f'CASE WHEN "{column}" IS NULL THEN {FOR_NULL.get(kind, "NULL")} ELSE {change} END'
-            if nullable and chance.random() < 0.3:
-                known = rows(tampering.connection, f'SELECT "{column}" IS NULL FROM {table} WHERE rowid = {row}')
-                change = change if known == [(True,)] else "NULL"
-            found = tampering.verdict(f'UPDATE {table} SET "{column}" = {change} WHERE rowid = {row}')
-            assert table in named(found), f"{table}.{column} row {row} set to {change}: {found.disagreements}"
-            tried += 1
-    assert tried > 100
+        row = chance.choice(ids)
+        change = chance.choice(CHANGES[kind]).format(c=f'"{column}"')
+        change = f'CASE WHEN "{column}" IS NULL THEN {FOR_NULL.get(kind, "NULL")} ELSE {change} END'
+        if nullable and chance.random() < 0.3:
+            known = rows(tampering.connection, f'SELECT "{column}" IS NULL FROM {table} WHERE rowid = {row}')
+            change = change if known == [(True,)] else "NULL"
+        found = tampering.verdict(f'UPDATE {table} SET "{column}" = {change} WHERE rowid = {row}')
+        assert table in named(found), f"{table}.{column} row {row} set to {change}: {found.disagreements}"
+        tried += 1
+    assert tried > 80
 
 
 # What no column of its type should hold: each must be reported, none may end in an exception.
@@ -112,39 +112,59 @@ OTHER_SHAPES = [
     *("ALTER {c} TYPE VARCHAR USING 'text'", "ALTER {c} TYPE INTEGER[] USING [1, 2]"),
     *("ALTER {c} TYPE BOOLEAN USING true", "ALTER {c} TYPE BLOB USING '\\xFF'::BLOB", "DROP {c}"),
 ]
-SHARE = 2  # extremes of a text that holds no document, which is only compared
 
 
-def odd_edits(tampering: Tampering, number: int, table: str, column: str, kind: str, nullable: bool) -> list[list[str]]:
-    """Every extreme, a null and one other shape in turn; `python tests/fuzz/edits.py` tries any of them anywhere."""
-    name = f'"{column}"'
-    filled = rows(tampering.connection, f"SELECT rowid, {name}::VARCHAR FROM {table} WHERE {name} IS NOT NULL LIMIT 1")
-    row, value = filled[0] if filled else (tampering.row_ids(table)[0], "")
-    extremes = EXTREMES[kind]
-    if kind == "VARCHAR" and not value.startswith(("{", "[")):
-        extremes = [extremes[(SHARE * number + turn) % len(extremes)] for turn in range(SHARE)]
-    edits = [[f"UPDATE {table} SET {name} = {extreme} WHERE rowid = {row}"] for extreme in extremes]
-    if filled:
-        lift = [] if nullable else [f"ALTER TABLE {table} ALTER {name} DROP NOT NULL"]
-        edits.append([*lift, f"UPDATE {table} SET {name} = NULL WHERE rowid = {row}"])
-    alone = sum(other == table for other, *_ in tampering.columns()) == 1
-    shapes = OTHER_SHAPES[: -1 if alone else None]
-    return [*edits, [f"ALTER TABLE {table} {shapes[number % len(shapes)].format(c=name)}"]]
+def odd_edits(tampering: Tampering) -> Iterator[tuple[str, str, list[str]]]:
+    """Tables and columns with an edit of them: a spread sample of all pairs of a column and what it should not hold.
+
+    Every column is there with an extreme value, and with a null or another shape in turn; every extreme and every shape
+    is there with some column of its type. A text that holds a document is parsed, so it meets several extremes.
+    `python tests/fuzz/edits.py` draws any pair at random.
+    """
+    alike: dict[str, list[tuple[str, str, int]]] = {}
+    for number, (table, column, kind, nullable) in enumerate(tampering.columns()):
+        if table == "ledger.pending":
+            continue
+        name = f'"{column}"'
+        found = f"SELECT rowid, {name}::VARCHAR FROM {table} WHERE {name} IS NOT NULL LIMIT 1"
+        filled = rows(tampering.connection, found)
+        row, value = filled[0] if filled else (tampering.row_ids(table)[0], "")
+        document = kind == "VARCHAR" and value.startswith(("{", "["))
+        alike.setdefault("document" if document else kind, []).append((table, column, row))
+        if filled and number % 2:
+            lift = [] if nullable else [f"ALTER TABLE {table} ALTER {name} DROP NOT NULL"]
+            yield table, column, [*lift, f"UPDATE {table} SET {name} = NULL WHERE rowid = {row}"]
+        else:
+            alone = sum(other == table for other, *_ in tampering.columns()) == 1
+            shapes = OTHER_SHAPES[: -1 if alone else None]
+            yield table, column, [f"ALTER TABLE {table} {shapes[number // 2 % len(shapes)].format(c=name)}"]
+    for kind, columns in alike.items():
+        extremes = EXTREMES["VARCHAR" if kind == "document" else kind]
+        tried = max(len(columns) * (3 if kind == "document" else 1), len(extremes)) if extremes else 0
+        for turn in range(tried):
+            table, column, row = columns[turn % len(columns)]
+            # In a further round a column meets another value, also where each round has all of them.
+            shift = turn // len(columns) if len(columns) % len(extremes) == 0 else 0
+            extreme = extremes[(turn + shift) % len(extremes)]
+            yield table, column, [f'UPDATE {table} SET "{column}" = {extreme} WHERE rowid = {row}']
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("half", [0, 1])
-def test_nulls_extremes_and_other_types_in_any_column_are_reported(tampering: Tampering, half: int) -> None:
-    tried = 0
-    for number, (table, column, kind, nullable) in enumerate(tampering.columns()):
-        if table == "ledger.pending" or number % 2 != half:
-            continue
-        for edit in odd_edits(tampering, number // 2, table, column, kind, nullable):
-            found = tampering.verdict(*edit)
-            assert report_of(found, None).disagreements, edit
-            assert table in named(found), (edit, found.disagreements)
-            tried += 1
-    assert tried > 200
+def test_nulls_extremes_and_other_types_in_any_column_are_reported(tampering: Tampering) -> None:
+    tried: list[str] = []
+    columns = {(table, column) for table, column, *_ in tampering.columns() if table != "ledger.pending"}
+    for table, column, edit in list(odd_edits(tampering)):
+        found = tampering.verdict(*edit)
+        assert report_of(found, None).disagreements, edit
+        assert table in named(found), (edit, found.disagreements)
+        tried += edit
+        columns.discard((table, column))
+    assert not columns
+    everything = "\n".join(tried)
+    for values in EXTREMES.values():
+        assert [value for value in values if f"= {value} WHERE" not in everything] == []
+    for shape in OTHER_SHAPES:
+        assert (shape.partition("{c}")[2] or ' DROP "') in everything
 
 
 def test_two_rows_that_change_places_end_in_a_report(tampering: Tampering) -> None:

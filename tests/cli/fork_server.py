@@ -19,6 +19,8 @@ import isuit.service.checks
 import isuit.service.fitting
 import isuit.service.history
 import isuit.service.inputs
+from isuit.domain import FitConfig
+from isuit.experiment.cohort import Truth, draw
 
 
 def child(request: dict, output: Path) -> None:
@@ -59,4 +61,6 @@ def serve(folder: Path) -> None:
         print(json.dumps([pid, str(output)]), flush=True)
 
 
+# Loads the compiled loops, so that no child has to.
+isuit.estimator.fit(draw(Truth(riders=20, outcomes=12), 1)[0], FitConfig())
 serve(Path(sys.argv[1]))

@@ -39,8 +39,10 @@ OURS = {
 }
 
 
-def demo(*arguments: str | Path, command: str = "isuit", **environment: str) -> subprocess.CompletedProcess[str]:
-    program = shutil.which(command, path=str(Path(sys.executable).parent))
+def demo(
+    *arguments: str | Path, command: str = "isuit", folder: Path = Path(sys.executable).parent, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    program = shutil.which(command, path=str(folder))
     assert program, f"{command} is not installed beside this Python"
     return subprocess.run(
         [program, "latent-demo", *map(str, arguments)],
@@ -157,26 +159,26 @@ def test_a_cohort_without_skill_ends_as_a_single_curve(tmp_path: Path) -> None:
         ("--no-such-option",),
     ],
 )
-def test_bad_options_exit_2_and_write_nothing(options: tuple[str, ...], tmp_path: Path) -> None:
+def test_bad_options_exit_2_and_write_nothing(options: tuple[str, ...], tmp_path: Path, console: Path) -> None:
     out = tmp_path / "out"
-    done = demo(*options, *(("--out", out) if options else ()))
+    done = demo(*options, *(("--out", out) if options else ()), folder=console.parent)
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
     assert not out.exists()
 
 
 @pytest.mark.parametrize("option", ["--optimum", "--floor", "--discrimination", "--width"])
-def test_numbers_that_are_none_are_refused(option: str, tmp_path: Path) -> None:
-    done = demo("--out", tmp_path, option, "nan")
+def test_numbers_that_are_none_are_refused(option: str, tmp_path: Path, console: Path) -> None:
+    done = demo("--out", tmp_path, option, "nan", folder=console.parent)
     assert done.returncode == 2, done.stdout
     assert "Traceback" not in done.stderr
 
 
-def test_a_place_that_cannot_be_written_exits_2(tmp_path: Path) -> None:
+def test_a_place_that_cannot_be_written_exits_2(tmp_path: Path, console: Path) -> None:
     """A file in the way: permissions would not stop a superuser."""
     (tmp_path / "file").write_text("in the way")
     for out in (tmp_path / "file", tmp_path / "file" / "below"):
-        done = demo("--out", out)
+        done = demo("--out", out, folder=console.parent)
         assert done.returncode == 2
         assert "Cannot write into" in done.stderr
         assert "Traceback" not in done.stderr

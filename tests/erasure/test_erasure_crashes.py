@@ -77,6 +77,11 @@ def parted(tmp_path_factory: pytest.TempPathFactory) -> Path:
         return small_store(tmp_path_factory.mktemp("crashes") / "parted")
 
 
+@pytest.fixture(scope="module")
+def others_parted(parted: Path) -> dict[str, Any]:
+    return contents(parted, without=[MARKED])
+
+
 @pytest.fixture(autouse=True)
 def uncompressed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ISUIT_FORCE_COMPRESSION", "uncompressed")
@@ -130,20 +135,23 @@ def test_the_steps_with_parts_are_these(driver: Driver, parted: Path, tmp_path: 
 
 
 @pytest.mark.parametrize("step", PART_STEPS)
-def test_killed_at_a_step_with_parts(driver: Driver, parted: Path, tmp_path: Path, step: str) -> None:
+def test_killed_at_a_step_with_parts(
+    driver: Driver, parted: Path, others_parted: dict[str, Any], tmp_path: Path, step: str
+) -> None:
     store = Path(shutil.copytree(parted, tmp_path / "store"))
-    others = contents(parted, without=[MARKED])
     assert driver.run(store, rider=MARKED, step=step)["killed"]
-    assert check(store, parted, others) == (PART_STEPS.index(step) >= GONE_AFTER)
+    assert check(store, parted, others_parted) == (PART_STEPS.index(step) >= GONE_AFTER)
 
 
 @pytest.mark.parametrize("step", [step for step in PART_STEPS if step not in STEPS])
-def test_killed_again_while_recovering_with_parts(driver: Driver, parted: Path, tmp_path: Path, step: str) -> None:
+def test_killed_again_while_recovering_with_parts(
+    driver: Driver, parted: Path, others_parted: dict[str, Any], tmp_path: Path, step: str
+) -> None:
     store = Path(shutil.copytree(parted, tmp_path / "store"))
     assert driver.run(store, rider=MARKED, step="decided")["killed"]
     assert driver.run(store, step=step)["killed"]
     driver.run(store, step=step)
-    assert check(store, parted, contents(parted, without=[MARKED]))
+    assert check(store, parted, others_parted)
 
 
 @pytest.mark.long
@@ -158,13 +166,13 @@ def test_killed_at_random_moments_and_again_while_recovering(
     )
     chance = random.Random(20)
     outcomes = []
-    for moment in range(20):
+    for moment in range(10):
         store = Path(shutil.copytree(original, tmp_path / f"{moment}"))
-        first = driver.run(store, rider=MARKED, seconds=whole * chance.random())
+        first = driver.run(store, rider=MARKED, seconds=whole * (moment + chance.random()) / 10)  # early to late
         driver.run(store, seconds=whole * chance.random())
-        outcomes.append((first["killed"], check(store, original, others, thorough=moment % 8 == 0)))
+        outcomes.append((first["killed"], check(store, original, others, thorough=moment % 5 == 4)))
         shutil.rmtree(store)
-    assert sum(killed for killed, _ in outcomes) >= 5  # on a busy machine many end before they are hit
+    assert sum(killed for killed, _ in outcomes) >= 3  # on a busy machine many end before they are hit
     assert {gone for _, gone in outcomes} == {True, False}
 
 

@@ -52,6 +52,16 @@ def test_random_tokens_do_not(riders: list[str]) -> None:
     assert guess_warning(riders) == []
 
 
+def test_of_many_ids_a_sample_spread_over_all_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert guessable(["1", "2", secrets.token_hex(16)]) == "plain numbers"  # of few, every one
+    monkeypatch.setattr("isuit.erasure.pseudonyms.LARGEST_SAMPLE", 10)
+    numbers, tokens = [str(number) for number in range(60)], [secrets.token_hex(16) for _ in range(60)]
+    assert guessable(numbers[:40] + tokens) is None  # the first ten are not all
+    assert guessable(tokens[:40] + numbers) == "plain numbers"
+    tenth = [str(number) if number % 10 == 0 else secrets.token_hex(16) for number in range(109)]
+    assert guessable(tenth) == "plain numbers"  # every tenth and no other
+
+
 DIGEST = re.compile(r"(isuit-[cf]1:)?[0-9a-f]{32,64}|\d{4}-\d\d-\d\dT.*Z")
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
 from isuit.domain import FitConfig
-from isuit.estimator.gate import CORE_SHARE, Incidence, check, incidence
+from isuit.estimator.gate import CORE_SHARE, Gate, Incidence, check, check_each, incidence, only_between
 from isuit.estimator.model.components import components
 
 Edges = set[tuple[int, int]]
@@ -134,3 +134,67 @@ def test_bins_are_of_equal_count_with_ties_together(
     shuffler.shuffle(shuffled)
     rider, metric = (np.array(column) for column in zip(*shuffled, strict=True))
     assert np.array_equal(graph.outcomes, incidence(rider, metric.astype(np.float64), 6, bins).outcomes)
+
+
+WIND = [[1, 1, 1, 1]] * 6  # everybody moves along it
+WEIGHT = [[2, 0]] * 3 + [[0, 2]] * 3  # nobody does: two groups that share no bin
+
+
+def each(*tables: list[list[int]], names: tuple[str, ...] = ("wind", "weight"), **config: str) -> Gate:
+    return check_each([graph_of(table) for table in tables], names, FitConfig(**config))  # type: ignore[arg-type]
+
+
+def test_of_several_metrics_one_may_be_told_by_comparing_riders() -> None:
+    assert only_between([graph_of(WIND), graph_of(WEIGHT)], FitConfig()) == (False, True)
+    found = each(WIND, WEIGHT)
+    assert (found.between, found.core.all(), found.report.shortfalls) == ((False, True), True, ())
+    assert found.report.ok is True
+    assert (found.report.core_share, found.report.core_riders, found.report.riders, found.report.bins) == (1, 6, 6, 4)
+    assert each(WIND, WIND).between == (False, False)
+
+
+def test_the_strict_reading_asks_all_of_every_metric() -> None:
+    found = each(WIND, WEIGHT, gate="strict")
+    assert not found.report
+    assert found.report.shortfalls == ("weight: the graph of riders and metric bins falls into 2 unconnected parts",)
+    assert found.between == (False, True)  # what a metric can tell does not depend on what is asked
+    assert each(WIND, WIND, gate="strict").report.ok is True
+
+
+def test_where_riders_move_along_no_metric_nothing_is_let_off() -> None:
+    found = each(WEIGHT, WEIGHT, names=("weight", "age"))
+    assert found.between == (True, True)
+    assert not found.report
+    part = "the core of riders and metric bins falls into 2 unconnected parts"
+    assert {f"weight: {part}", f"age: {part}"} <= set(found.report.shortfalls)
+
+
+def test_bins_that_too_few_riders_met_leave_the_core() -> None:
+    """Of a metric that riders are compared along: those in its thin bins leave, and half of the outcomes must stay."""
+    found = each([[1, 1, 1, 1]] * 7, [[2, 0, 0]] * 3 + [[0, 2, 0]] * 3 + [[0, 0, 2]])
+    assert found.report.ok is True
+    assert (found.report.core_share, found.report.core_riders) == (pytest.approx(6 / 7), 6)
+    assert not found.core[6]
+    thin = each([[1, 1, 1, 1]] * 7, [[1, 0, 0]] * 3 + [[0, 2, 0]] * 2 + [[0, 0, 2]] * 2)
+    assert thin.report.core_share == pytest.approx(3 / 11)
+    assert thin.report.shortfalls == (
+        "weight: the metric bin from 1 to 1.5 has 2 riders, fewer than 3",
+        "weight: the metric bin from 2 to 2.5 has 2 riders, fewer than 3",
+    )
+    assert thin.report.ok is False
+    half = each([[1, 1, 1, 1]] * 5, [[2, 0, 0]] * 3 + [[0, 3, 0]] * 2)
+    assert (half.report.core_share, half.report.ok) == (0.5, True)
+
+
+def test_of_few_levels_a_rider_needs_all_but_one() -> None:
+    two = [[1, 0]] * 3 + [[0, 1]] * 3 + [[1, 1]]
+    assert only_between([graph_of(two)], FitConfig()) == (False,)  # the last rider connects, and one bin is enough
+    three = [[1, 1, 0], [0, 1, 1], [1, 0, 1]] * 2
+    assert only_between([graph_of(three)], FitConfig()) == (False,)
+    assert only_between([graph_of([[1, 0, 0]] * 3 + three)], FitConfig()) == (False,)
+    assert (
+        check_each([graph_of([[1, 0, 0]] * 3 + three)], ("level",), FitConfig()).core.tolist()
+        == [False] * 3 + [True] * 6
+    )
+    four = [[1, 1, 0, 0], [0, 1, 1, 0], [0, 0, 1, 1], [1, 0, 0, 1]] * 2
+    assert only_between([graph_of(four)], FitConfig()) == (True,)  # three of four bins are asked for
