@@ -12,7 +12,7 @@ import typer
 
 from isuit.errors import IsuitError, unexpected
 
-from . import audit, beside, cohorts, demo, fits, proofs, releases, reports, riders
+from . import answers, audit, beside, cohorts, demo, fits, proofs, releases, reports, riders
 from .output import Verbose, note, tell
 from .streams import exit_code, outlast
 
@@ -68,12 +68,12 @@ app.command("add", rich_help_panel=SCIENTIST)(cohorts.add)
 app.command("fits", rich_help_panel=SCIENTIST)(fits.fits)
 app.command("show", rich_help_panel=SCIENTIST)(fits.show)
 app.command("report", rich_help_panel=SCIENTIST)(reports.report)
-app.command("score", rich_help_panel=SCIENTIST)(fits.score)
+app.command("score", rich_help_panel=SCIENTIST)(answers.score)
 app.command("rank", rich_help_panel=SCIENTIST)(beside.rank)
 app.command("compare", rich_help_panel=SCIENTIST)(beside.compare)
 app.command("alias", rich_help_panel=SCIENTIST)(beside.alias)
-app.command("atlas", rich_help_panel=SCIENTIST)(fits.atlas)
-app.command("trajectory", rich_help_panel=SCIENTIST)(fits.trajectory)
+app.command("atlas", rich_help_panel=SCIENTIST)(answers.atlas)
+app.command("trajectory", rich_help_panel=SCIENTIST)(answers.trajectory)
 app.command("verify", rich_help_panel=AUDITOR)(audit.verify)
 app.command("rederive", rich_help_panel=AUDITOR)(audit.rederive)
 app.command("bundle", rich_help_panel=AUDITOR)(audit.bundle)

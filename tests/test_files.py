@@ -149,7 +149,7 @@ OTHERWISE = {
     "isuit/files.py": "the one way itself",
     "isuit/audit/bundle.py": "inside a directory that appears whole",
     "isuit/store/paths.py": "the store's keys, under its lock",
-    "isuit/ingest/cohort.py": "a temporary file, which no user sees",
+    "isuit/ingest/reading.py": "a temporary file, which no user sees",
     "isuit/ingest/sorting.py": "temporary files, which no user sees",
     "isuit/ingest/databases.py": "a temporary file, which no user sees",
     "isuit/store/part_files.py": "under a random name, which nothing lists before it is whole",

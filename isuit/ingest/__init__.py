@@ -5,10 +5,11 @@ what cannot be read is refused with column, count and rows; no refusal holds a v
 held in memory, outcomes need not be.
 """
 
-from isuit.ingest.cohort import Cohort, Report, read_cohort
+from isuit.ingest.cohort import Cohort, Report
 from isuit.ingest.databases import Query
 from isuit.ingest.dialects import parse_csv
 from isuit.ingest.layout import parse_mapping
+from isuit.ingest.reading import read_cohort
 from isuit.ingest.refusals import Refusal, RefusedCohort
 from isuit.ingest.writing import refuse_to_overwrite, write_canonical
 
