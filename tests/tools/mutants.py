@@ -44,10 +44,16 @@ TARGETS: dict[str, tuple[str, str]] = {
     **dict.fromkeys(("isuit/audit/merkle", "isuit/audit/extension"), ("audit/test_merkle", "audit/test_extension")),
     **dict.fromkeys(("isuit/audit/notes", "isuit/audit/keys"), ("audit/test_notes", "audit/test_extension")),
     **dict.fromkeys(("isuit/audit/proofs", "isuit/audit/proving"), ("audit/test_proofs", "release/test_proof")),
-    "isuit/audit/results": ("audit/test_rederivation", "audit/test_verification"),
+    **{f"isuit/audit/{name}": (f"audit/test_{name}", "audit/test_extension") for name in ("checkpoints", "rotations")},
+    "isuit/audit/results": ("audit/test_results", "audit/test_rederivation"),
     "isuit/audit/rederivation": ("audit/test_rederivation", "cli/test_audit"),
     "isuit/audit/bundle": ("audit/test_rederivation", "cli/test_audit"),
     "isuit/erasure/": ("erasure/test_rewrite erasure/test_erasure_leftovers", "erasure/test_elsewhere cli/test_riders"),
+    "isuit/erasure/part_copies": ("erasure/test_part_copies", "erasure/test_erasure_crashes"),
+    **{
+        f"isuit/erasure/{name}": ("erasure/test_erasure", "cli/test_riders")
+        for name in ("erasure", "personal", "receipt")
+    },
     "isuit/erasure/pseudonyms": ("erasure/test_pseudonyms", "cli/test_riders"),
     "isuit/erasure/elsewhere": ("erasure/test_elsewhere erasure/test_pseudonyms", "cli/test_riders"),
     "isuit/erasure/suppression": ("service/test_fitting", "cli/test_riders"),
@@ -55,6 +61,10 @@ TARGETS: dict[str, tuple[str, str]] = {
     **{
         f"isuit/release/{name}": (f"release/test_{name}", "release/test_release") for name in ("noise", "proof", "site")
     },
+    "isuit/release/one_series": ("release/test_one_series", "release/test_release_attacks"),
+    **dict.fromkeys(
+        ("isuit/release/page", "isuit/release/timeline"), ("release/test_release_page", "release/test_site")
+    ),
     "isuit/release/persons": ("release/test_persons", "release/test_release_attacks"),
     **dict.fromkeys(
         [f"isuit/release/{name}" for name in ("bins", "carrying", "cells", "identities", "rounding", "screening")],
