@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from .options import DEFAULT_STORE, DEFAULT_WAIT, Column, Csv, DropMissing, Fit, Json, Store, Timezone, Wait
+from .options import DEFAULT_STORE, DEFAULT_WAIT, Column, Csv, DropMissing, Fit, Json, Query, Store, Timezone, Wait
 from .output import note, print_json, progress_bar
 from .proofs import Checkpoint, TrustedKey
 
@@ -75,6 +75,7 @@ def rederive(
     cohort: Annotated[
         list[str] | None, typer.Option("--cohort", help="Your own copy of the cohort, instead of the stored one.")
     ] = None,
+    query: Query = None,
     bundle: Annotated[Path | None, typer.Option("--bundle", help="A bundle, instead of a store.")] = None,
     column: Column = None,
     timezone: Timezone = None,
@@ -87,19 +88,20 @@ def rederive(
     """Fit again with the recorded configuration and compare: identical, equivalent, erased or diverged (exit 1)."""
     from isuit.errors import InputError
     from isuit.service import checks
-    from isuit.service.inputs import parse_csv, parse_mapping
+    from isuit.service.inputs import cohort_source, parse_csv, parse_mapping
 
     if fit is not None and is_date(fit):
         _rederive_release(fit, store, wait, json)
         return
     if (fit is None) == (bundle is None):
         raise InputError("name a fit of the store, or a bundle with --bundle, and not both")
+    source = None if cohort is None and query is None else cohort_source(cohort or [], query)
     columns, dialect = parse_mapping(column), parse_csv(csv)
     with progress_bar(quiet=json) as progress:
         if bundle is not None:
             report = checks.rederive_bundle(
                 bundle,
-                cohort,
+                source,
                 columns=columns,
                 timezone=timezone,
                 csv=dialect,
@@ -111,7 +113,7 @@ def rederive(
             report = checks.rederive(
                 store,
                 fit,
-                cohort,
+                source,
                 columns=columns,
                 timezone=timezone,
                 csv=dialect,

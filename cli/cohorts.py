@@ -93,6 +93,7 @@ def add(
 def canonicalise(
     files: Files,
     out: Annotated[Path, typer.Option("--out", help="The file to write; its SHA-256 is the cohort hash.")],
+    query: Query = None,
     metric: Metrics = None,
     column: Column = None,
     timezone: Timezone = None,
@@ -102,14 +103,13 @@ def canonicalise(
 ) -> None:
     """Write the canonical form of a cohort, so that `sha256sum` gives its hash."""
     from isuit.service import cohorts
-    from isuit.service.inputs import parse_csv, parse_mapping
+    from isuit.service.inputs import cohort_source, parse_csv, parse_mapping
 
     with _defects_as_json(json):
-        mapping = parse_mapping(column, metric)
         written = cohorts.canonicalise(
-            files,
+            cohort_source(files, query),
             out,
-            columns=mapping,
+            columns=parse_mapping(column, metric),
             metrics=metric,
             timezone=timezone,
             csv=parse_csv(csv),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .options import DEFAULT_STORE, DEFAULT_WAIT, Column, Csv, DropMissing, Json, Metrics, Store, Timezone, Wait
+from .options import DEFAULT_STORE, DEFAULT_WAIT, Column, Csv, DropMissing, Json, Metrics, Query, Store, Timezone, Wait
 from .output import note, print_json, print_table, progress_bar
 
 if TYPE_CHECKING:
@@ -135,6 +135,7 @@ def pseudonymise(
         list[str], typer.Argument(help="Parquet, CSV or Arrow files, a directory or a quoted glob: one cohort in all.")
     ],
     out: Annotated[Path, typer.Option("--out", help="The file to write: .parquet, .arrow, .feather, .csv or .tsv.")],
+    query: Query = None,
     metric: Metrics = None,
     column: Column = None,
     timezone: Timezone = None,
@@ -145,15 +146,14 @@ def pseudonymise(
     json: Json = False,
 ) -> None:
     """Write a cohort with random tokens instead of rider IDs; the store keeps the map."""
-    from isuit.service.inputs import parse_csv, parse_mapping
+    from isuit.service.inputs import cohort_source, parse_csv, parse_mapping
     from isuit.service.pseudonymising import pseudonymise as run
 
-    mapping = parse_mapping(column, metric)
     done = run(
         store,
-        files,
+        cohort_source(files, query),
         out,
-        columns=mapping,
+        columns=parse_mapping(column, metric),
         metrics=metric,
         timezone=timezone,
         csv=parse_csv(csv),

@@ -138,12 +138,14 @@ def series(name: str) -> Series:
 
 
 def canonicalise(
-    files: str | Path | list[str],
+    cohort: Any,
     out: str | Path,
     *,
     columns: Mapping[str, str] | None = None,
     metrics: Sequence[str] | None = None,
     timezone: str | None = None,
+    csv: Mapping[str, str] | None = None,
+    drop_missing: bool = False,
 ) -> Canonicalised:
     """Write the canonical form of a cohort: its SHA-256 is the cohort's hash.
 
@@ -154,8 +156,9 @@ def canonicalise(
     """
     from isuit.service.cohorts import canonicalise
 
-    listed = [str(files)] if isinstance(files, (str, Path)) else list(files)
-    return canonicalise(listed, Path(out), columns=columns, metrics=metrics, timezone=timezone)
+    return canonicalise(
+        cohort, Path(out), columns=columns, metrics=metrics, timezone=timezone, csv=csv, drop_missing=drop_missing
+    )
 
 
 def check_release(file: str | Path, trusted_key: str | Path | None = None) -> ReleaseCheck:

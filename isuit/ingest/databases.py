@@ -7,9 +7,11 @@ and an error of a database the values of a row: neither is ever repeated.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -90,19 +92,16 @@ def fetched(address: str, folder: Path) -> Iterator[Path]:
     connection = duckdb.connect(config={"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"})
     place = folder / (Path(urlsplit(address).path).name or "download")
     try:
-        try:
-            connection.execute("LOAD httpfs")
-        except duckdb.Error:
+        if not _load_httpfs(connection):
             raise InputError(
                 f"{scheme}:// is read through DuckDB's extension httpfs, which is not installed: run INSTALL httpfs "
-                "once in DuckDB, or fetch the file yourself and name it"
-            ) from None
+                "once in DuckDB, or pip install duckdb-extension-httpfs in DuckDB's version, or fetch the file yourself"
+            )
         try:
             found = connection.execute("SELECT content FROM read_blob(?)", [address]).fetchall()
         except duckdb.Error:
             raise InputError(
-                f"the file behind {scheme}:// cannot be fetched: check the address, and the credentials that DuckDB "
-                "takes from the environment"
+                f"the file behind {scheme}:// cannot be fetched: check the address, and the {_needs(scheme)}"
             ) from None
         if len(found) != 1:
             raise InputError(f"the address behind {scheme}:// names {len(found)} files: name one at a time")
@@ -110,3 +109,28 @@ def fetched(address: str, folder: Path) -> Iterator[Path]:
     finally:
         connection.close()
     yield place
+
+
+def _load_httpfs(connection: Any) -> bool:
+    """Load the extension as DuckDB installed it, or from the package of the same version."""
+    import duckdb
+
+    package = find_spec("duckdb_extension_httpfs")
+    (version,) = connection.execute("SELECT version()").fetchone()
+    shipped = [] if package is None else list(package.submodule_search_locations or [])
+    for place in ("httpfs", *(f"{folder}/extensions/{version}/httpfs.duckdb_extension" for folder in shipped)):
+        try:
+            connection.load_extension(place)
+        except duckdb.Error:
+            continue
+        if certificates := os.environ.get("SSL_CERT_FILE"):  # of an authority that this machine trusts besides
+            connection.execute("SET enable_server_cert_verification = true")
+            connection.execute("SET ca_cert_file = $1", [certificates])
+        return True
+    return False
+
+
+def _needs(scheme: str | None) -> str:
+    if scheme in ("http", "https"):
+        return "server's certificate (SSL_CERT_FILE names an authority of your own)"
+    return "credentials (AWS_ACCESS_KEY_ID and its like, or a persistent secret of DuckDB's)"

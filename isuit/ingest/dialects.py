@@ -28,8 +28,12 @@ WORDS = (
 DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?")
 DAY = r"(?P<a>\d{1,2})(?P<sep>[./])(?P<b>\d{1,2})[./](?P<year>\d{4})"
 DAY_AND_TIME = re.compile(DAY + r"(?:[T ](?P<time>\d{1,2}:\d{2}(?::\d{2}(?:[.]\d+)?)?)(?P<zone>Z|[+-]\d{2}:?\d{2})?)?")
-Dates = Literal["dd.mm.yyyy", "dd/mm/yyyy", "mm/dd/yyyy"]
-DATES: tuple[Dates, ...] = ("dd.mm.yyyy", "dd/mm/yyyy", "mm/dd/yyyy")
+ISO_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+Dates = Literal["dd.mm.yyyy", "dd/mm/yyyy", "mm/dd/yyyy", "yyyy-mm-dd"]
+DATES: tuple[Dates, ...] = ("dd.mm.yyyy", "dd/mm/yyyy", "mm/dd/yyyy", "yyyy-mm-dd")
+# Signs between thousands, each with the decimal signs that it goes with.
+THOUSANDS = ((".", ","), (",", "."), (" ", ",."), ("\u00a0", ",."), ("\u202f", ",."), ("'", ",."), ("\u2019", ",."))
+SIGNS = {".": "point", ",": "comma", "'": "apostrophe", "\u2019": "apostrophe"}
 SAMPLE_ROWS = 2000
 NOT_METRICS = ("rider", "site", "observed_at", "outcome")
 KEYS = ("separator", "decimal", "encoding", "dates", "outcomes")
@@ -43,16 +47,23 @@ class Dialect:
     decimal: str = "."
     encoding: str = "utf-8"
     dates: Dates | None = None
-    outcomes: tuple[str, str] | None = None  # the words for a success and a failure, in lower case
+    outcomes: tuple[str, str] | None = None  # the words for a success and a failure, in lower case; one may be empty
+    thousands: str = ""  # the sign between thousands
+    may_be_thousands: bool = False  # numbers with a point have all three digits after it
 
     def converted(self, column: str, values: pa.Array) -> pa.Array:
         """A column's text in the standard form; what does not have the dialect's form becomes unreadable."""
         if column == "outcome" and self.outcomes is not None:
             success, failure = self.outcomes
+            if "" in self.outcomes:  # a cell with nothing in it, which is null
+                values = values.fill_null("")
             lower = pc.utf8_lower(pc.utf8_trim_whitespace(values))
             return pc.if_else(pc.equal(lower, success), "1", pc.if_else(pc.equal(lower, failure), "0", values))
         if column == "observed_at" and self.dates is not None:
             return self._iso(values)
+        if column not in NOT_METRICS and self.thousands:
+            whole = pc.match_substring_regex(values, f"^{_grouped(self.thousands, self.decimal)}$")
+            values = pc.if_else(whole, pc.replace_substring(values, self.thousands, ""), values)
         if column not in NOT_METRICS and self.decimal == ",":
             # A point would stand for thousands, or for a decimal sign: nobody can tell.
             without = pc.if_else(pc.match_substring(values, "."), "?", values)
@@ -61,6 +72,9 @@ class Dialect:
 
     def _iso(self, values: pa.Array) -> pa.Array:
         """Days and times in the order of ISO 8601; a day without a time begins at midnight."""
+        if self.dates == "yyyy-mm-dd":
+            day = pc.match_substring_regex(values, f"^{ISO_DAY.pattern}$")
+            return pc.if_else(day, pc.binary_join_element_wise(values, "T00:00", ""), values)
         sign = "[.]" if self.dates == "dd.mm.yyyy" else "/"
         parts = pc.extract_regex(
             values,
@@ -86,6 +100,10 @@ class Dialect:
             parts.append(f"separated by {SEPARATORS.get(self.separator, repr(self.separator))}")
         if self.decimal != ".":
             parts.append("decimal comma")
+        if self.thousands:
+            parts.append(f"{SIGNS.get(self.thousands, 'space')} between thousands")
+        elif self.may_be_thousands and self.separator == ";":
+            parts.append("decimal point, so that 1.234 is a little more than 1")
         if self.encoding != "utf-8":
             parts.append(f"encoded as {self.encoding}")
         if self.dates is not None:
@@ -117,8 +135,10 @@ def declared(options: Mapping[str, str] | None) -> dict[str, str]:
             raise InputError("--csv encoding takes the name of one, such as utf-8, cp1252 or utf-16") from None
     if given.get("dates", DATES[0]) not in DATES:
         raise InputError(f"--csv dates takes one of {', '.join(DATES)}; ISO 8601 needs no declaration")
-    if "outcomes" in given and not re.fullmatch(r"[^/]+/[^/]+", given["outcomes"]):
-        raise InputError("--csv outcomes takes the words for a success and a failure, as in ja/nein")
+    if "outcomes" in given and not re.fullmatch(r"[^/]+/[^/]*|/[^/]+", given["outcomes"]):
+        raise InputError(
+            "--csv outcomes takes the words for a success and a failure, as in ja/nein, or x/ where a failure is empty"
+        )
     return given
 
 
@@ -183,9 +203,12 @@ def look(text: str, dialect: Dialect, options: Mapping[str, str], found: Mapping
     }
     numbers = [value for ours, cells in column.items() if ours not in NOT_METRICS for value in cells]
     times = [value for value in column.get("observed_at", []) if value]
+    thousands, decimal = _grouping(numbers, options.get("decimal"))
     dialect = replace(
         dialect,
-        decimal=options.get("decimal") or _decimal(numbers),
+        decimal=decimal or options.get("decimal") or _decimal(numbers),
+        thousands=thousands,
+        may_be_thousands=_may_be_thousands(numbers),
         dates=options.get("dates") or _dates(times),  # type: ignore[arg-type]  # checked when declared
         outcomes=_words(options["outcomes"]) if "outcomes" in options else _outcomes(column.get("outcome", [])),
     )
@@ -212,8 +235,36 @@ def _decimal(numbers: Sequence[str]) -> str:
     return "," if telling and not any("." in value for value in numbers) else "."
 
 
+def _grouped(thousands: str, decimal: str) -> str:
+    return rf"[+-]?\d{{1,3}}(?:{re.escape(thousands)}\d{{3}})+(?:{re.escape(decimal)}\d+)?"
+
+
+def _grouping(numbers: Sequence[str], declared: str | None) -> tuple[str, str | None]:
+    """The sign between thousands with the decimal sign beside it; none where it could be the decimal sign itself.
+
+    1.234 alone may be a thousand or one; 1.234,5 and 1.234.567 can be read in one way only.
+    """
+    for sign, decimals in THOUSANDS:
+        grouped = [value for value in numbers if sign in value]
+        for decimal in decimals if grouped else "":
+            form, plain = _grouped(sign, decimal), rf"[+-]?\d+(?:{re.escape(decimal)}\d+)?"
+            telling = sign not in ".," or any(decimal in value or value.count(sign) > 1 for value in grouped)
+            if not telling or declared not in (None, decimal):
+                continue
+            if all(re.fullmatch(form if sign in value else plain, value) for value in numbers if value):
+                return sign, decimal
+    return "", None
+
+
+def _may_be_thousands(numbers: Sequence[str]) -> bool:
+    pointed = [value for value in numbers if "." in value]
+    return bool(pointed) and all(re.fullmatch(r"[+-]?[1-9]\d{0,2}[.]\d{3}", value) for value in pointed)
+
+
 def _dates(times: Sequence[str]) -> Dates | None:
     """The form that all of the times have, if the order of day and month can be told."""
+    if times and all(ISO_DAY.fullmatch(value) for value in times):
+        return "yyyy-mm-dd"
     found = [DAY_AND_TIME.fullmatch(value) for value in times]
     matches = [match for match in found if match]
     if not matches or len(matches) < len(times):
@@ -235,6 +286,12 @@ def _outcomes(cells: Sequence[str]) -> tuple[str, str] | None:
 def _words(option: str) -> tuple[str, str]:
     success, failure = option.lower().split("/")
     return success.strip(), failure.strip()
+
+
+def names_separator(text: str) -> str | None:
+    """The separator that a first line `sep=;` names, as spreadsheets write for each other; None without such a line."""
+    found = re.match(r"\ufeff?sep=([^\w\s\"]|\t)\r?\n", text, re.IGNORECASE)
+    return found[1] if found else None
 
 
 def _header(text: str, separator: str) -> list[str]:

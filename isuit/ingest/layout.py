@@ -133,6 +133,13 @@ def kind_of(column: str, type_: pa.DataType) -> str | None:
     return next((kind for kind, holds in READABLE.get(column, READABLE["metric"]) if holds(type_)), None)
 
 
+def _named(type_: pa.DataType) -> str:
+    """A type in a word; how it is packed is no matter of the reader's."""
+    packed = pa.types.is_dictionary(type_) or pa.types.is_run_end_encoded(type_)
+    inner = type_.value_type if packed else type_
+    return "text" if _is_text(inner) else str(inner)
+
+
 def _is_text(type_: pa.DataType) -> bool:
     return bool(pa.types.is_string(type_) or pa.types.is_large_string(type_) or pa.types.is_string_view(type_))
 
@@ -157,6 +164,7 @@ READABLE: dict[str, tuple[tuple[str, Callable[[pa.DataType], bool]], ...]] = {
     "observed_at": (
         ("times with a zone", _is_zoned_time),
         ("times without a zone", pa.types.is_timestamp),
+        ("days", pa.types.is_date),
         ("text", _is_text),
     ),
     "metric": (("numbers", _is_number),),
@@ -165,7 +173,7 @@ READABLE: dict[str, tuple[tuple[str, Callable[[pa.DataType], bool]], ...]] = {
 EXPECTED = {
     "rider": "text or integers",
     "site": "text or integers",
-    "observed_at": "timestamps or ISO 8601 text",
+    "observed_at": "timestamps, days or ISO 8601 text",
     "metric": "numbers",
     "outcome": "0 and 1 or booleans",
 }
@@ -186,7 +194,7 @@ class Agreement:
             kind = "numbers" if is_csv and column in self._numbers else kind_of(column, type_)
             if kind is None:
                 self._refusals.add(
-                    column, f"{file} holds {type_} where {EXPECTED.get(column, EXPECTED['metric'])} belong"
+                    column, f"{file} holds {_named(type_)} where {EXPECTED.get(column, EXPECTED['metric'])} belong"
                 )
             else:
                 kinds[column] = kind

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import sys
 import tempfile
@@ -87,7 +88,8 @@ def read_cohort(
                     numbers = [mapping.get(ours, ours) for ours in (*named, "outcome")]
                     reader.read(with_partitions(opened, kept, numbers), mapping, number, len(paths))
     else:
-        raise InputError("a cohort is a path, a list of paths or a table with the Arrow interface")
+        lazy = " (collect a lazy frame first)" if hasattr(source, "collect") else ""
+        raise InputError(f"a cohort is a path, a list of paths or a table with the Arrow interface{lazy}")
     return reader.cohort(exclude)
 
 
@@ -177,16 +179,27 @@ class _Reader:
 
     def _point_out(self, source: Source, found: Mapping[str, str], dialect: Dialect | None) -> None:
         """Columns that are called almost like one of ours; and where one is missing, those that there are."""
+        hints, lacking = [], False
         for ours in (name for name in columns_of(self._metrics) if name not in found):
             near = [name for name in source.names if fold(name) == fold(ours)]
+            option = f"--column {shlex.quote(f'{ours}={near[0]}')}" if near else ""
             if near and ours in OPTIONAL:
-                self._notes.append(f"the column {near[0]!r} is not read; --column {ours}={near[0]} reads it as {ours}")
-            elif ours not in OPTIONAL and is_header(source.names) and source.names:
-                by = source.dialect.separator if source.dialect else None
-                told = f", separated by {SEPARATORS.get(by, by)}" if by else ""
-                hint = f" (--column {ours}={near[0]}?)" if near else ""
-                listed = ", ".join(source.names[:MOST_NAMED]) + (", ..." if len(source.names) > MOST_NAMED else "")
-                self._refusals.add(None, f"{source.label} has the columns {listed}{told}{hint}")
+                self._notes.append(f"the column {near[0]!r} is not read; {option} reads it as {ours}")
+            elif ours not in OPTIONAL:
+                lacking = True
+                hints += [option] if len(near) == 1 else []
+        if not lacking or not source.names:
+            return
+        if not is_header(source.names):
+            self._refusals.add(None, f"the first line of {source.label} does not look like names of columns: add them")
+            return
+        by = source.dialect.separator if source.dialect else None
+        told = f", separated by {SEPARATORS.get(by, by)}" if by else ""
+        hint = f" ({' '.join(hints)}?)" if hints else ""
+        if source.is_csv and len(source.names) == 1:
+            hint = " (take the first line out if it is a title)"
+        listed = ", ".join(source.names[:MOST_NAMED]) + (", ..." if len(source.names) > MOST_NAMED else "")
+        self._refusals.add(None, f"{source.label} has the columns {listed}{told}{hint}")
 
     def _without_missing(
         self, arrays: Mapping[str, pa.Array], rows: int, place: Place
@@ -200,6 +213,8 @@ class _Reader:
             if ours not in OPTIONAL:
                 # NaN is how pandas writes a number that is missing.
                 empty = as_numpy(values.plain(column).is_null(nan_is_null=True))
+                if ours != "rider":  # who may be called NA
+                    empty = empty | values.absent(column)
                 self._missing[ours] += int(np.count_nonzero(empty))
                 missing |= empty
         self._missing_rows += int(np.count_nonzero(missing))
@@ -228,6 +243,8 @@ class _Reader:
             refuse("site", defects)
         if "observed_at" in arrays and not pa.types.is_null(arrays["observed_at"].type):
             times = values.plain(arrays["observed_at"])
+            if pa.types.is_date(times.type):  # a day begins at midnight, in the zone that is declared
+                times = times.cast(pa.timestamp("s"))
             read = from_timestamps if pa.types.is_timestamp(times.type) else from_text
             observed_at, defects = read(times, self._zone)
             refuse("observed_at", defects)

@@ -12,8 +12,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isuit.errors import CohortRefused
+from isuit.ingest.times import NOT_A_TIME
+from isuit.ingest.values import MISSING, NOT_A_NUMBER, NOT_AN_OUTCOME
 
 FIRST_ROWS = 5  # row numbers that a sentence lists per defect
+ADVICE = (
+    (MISSING, "--drop-missing leaves incomplete rows out"),
+    (NOT_A_NUMBER, "a number has no unit beside it, and --drop-missing takes NA for missing"),
+    (
+        NOT_AN_OUTCOME,
+        "a CSV's words are declared, as in --csv outcomes=ja/nein, or x/ where an empty cell is a failure",
+    ),
+    (NOT_A_TIME, "another form of a CSV is declared, as in --csv dates=dd/mm/yyyy"),
+)
 
 
 @dataclass(frozen=True)
@@ -98,4 +109,9 @@ class RefusedCohort(CohortRefused):
     def __init__(self, refusals: tuple[Refusal, ...]) -> None:
         self.refusals = refusals
         listed = "; ".join(str(refusal) for refusal in refusals)
-        super().__init__(f"the cohort was refused: {listed}; nothing was written, correct it and try again")
+        found = {refusal.defect for refusal in refusals}
+        # Where outcomes are words, an empty one may be a failure: to leave it out would leave the failures out.
+        found -= {MISSING} if NOT_AN_OUTCOME in found else set()
+        told = [advice for defect, advice in ADVICE if defect in found]
+        advice = f" ({'; '.join(told)})" if told else ""
+        super().__init__(f"the cohort was refused: {listed}; nothing was written, correct it{advice} and try again")

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from isuit.documents import UnsafeDocument, require_regular
 from isuit.errors import InputError
-from isuit.ingest.dialects import Dialect, encoding_of, find
+from isuit.ingest.dialects import Dialect, encoding_of, find, names_separator
 from isuit.ingest.refusals import Refusals
 from isuit.tables import SEPARATORS, format_in, format_of
 
@@ -176,6 +176,8 @@ def open_file(
             defect = f"{label} is a spreadsheet, which is not read: save its sheet as CSV, in UTF-8 if you are asked"
         elif not start:
             defect = f"{label} is empty"
+        elif path.suffix.lower() in (".txt", ".dat", ""):
+            defect = f"{label} does not say what it is: call it .csv if it is text in columns"
     except UnsafeDocument as error:
         defect = str(error)
     except UNREADABLE:
@@ -242,7 +244,10 @@ def _csv(path: Path, separator: str, wanted: Sequence[str], options: Mapping[str
     start = _beginning(path)
     encoding = options.get("encoding") or encoding_of(start, _parts(path))
     text = _decoded(start, encoding)
-    standard = Dialect(separator)
+    standard, named = Dialect(separator), names_separator(text)
+    if named is not None:  # the line is none of the table
+        text = text.partition("\n")[2]
+        options = {"separator": named, **options}
     dialect = replace(find(text, standard, options, wanted), encoding=encoding)
     names = _header(path, text, dialect.separator)
     wrong_rows: list[int] = []
@@ -262,7 +267,9 @@ def _csv(path: Path, separator: str, wanted: Sequence[str], options: Mapping[str
             check_utf8=False,
         )
         parse = pcsv.ParseOptions(delimiter=dialect.separator, newlines_in_values=True, invalid_row_handler=skip)
-        read = pcsv.ReadOptions(use_threads=False, block_size=CSV_BLOCK, encoding=_codec(encoding))
+        read = pcsv.ReadOptions(
+            use_threads=False, block_size=CSV_BLOCK, encoding=_codec(encoding), skip_rows=0 if named is None else 1
+        )
         with (
             _silent(skip),
             pcsv.open_csv(str(path), read_options=read, parse_options=parse, convert_options=convert) as reader,
@@ -336,12 +343,19 @@ def _header(path: Path, text: str, separator: str) -> list[str]:
 def is_table(source: Any) -> bool:
     """Whether an object is a table in memory: one with the Arrow interface, arrays by name, or NumPy's records."""
     arrow = hasattr(source, "__arrow_c_stream__") or hasattr(source, "__arrow_c_array__")
-    return arrow or isinstance(source, (Mapping, np.ndarray))
+    return arrow or isinstance(source, (Mapping, np.ndarray)) or _is_records(source)
+
+
+def _is_records(source: Any) -> bool:
+    return isinstance(source, (list, tuple)) and bool(source) and all(isinstance(item, Mapping) for item in source)
 
 
 def open_object(table: Any, label: str = "the table") -> Source:
-    """Anything that speaks the Arrow PyCapsule interface; a mapping of arrays; a NumPy array with named fields."""
+    """Anything that speaks the Arrow PyCapsule interface; a mapping of arrays; a NumPy array with named fields; a list
+    of records."""
     try:
+        if _is_records(table):
+            table = pa.Table.from_pylist(list(table))
         if isinstance(table, np.ndarray):
             if table.dtype.names is None:
                 raise InputError("an array needs named fields: give {'rider': ..., 'metric': ..., 'outcome': ...}")
@@ -354,7 +368,9 @@ def open_object(table: Any, label: str = "the table") -> Source:
             batch = pa.record_batch(table)
             reader = pa.RecordBatchReader.from_batches(batch.schema, [batch])
     except (pa.ArrowException, TypeError, ValueError, NotImplementedError):
-        raise InputError("this object is no table of Arrow columns: convert its columns to text and numbers") from None
+        raise InputError(
+            "this object is no table of Arrow columns: name each column once, and convert them to text and numbers"
+        ) from None
 
     def batches(columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         for batch in reader:

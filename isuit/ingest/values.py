@@ -24,6 +24,7 @@ NOT_FINITE = "not a finite number"
 NOT_EXACT = "an integer that no binary64 holds"
 NOT_AN_OUTCOME = "not 0, 1, true or false"
 
+NOTHING = ("na", "n/a", "nan", "null", "none", "#n/a", "#na", "#nv")  # the last as Excel writes it in German
 # RFC 8259's numbers, and what spreadsheets write beside them: a plus sign, a bare point.
 NUMBER = r"^[+-]?([0-9]+([.][0-9]*)?|[.][0-9]+)([eE][+-]?[0-9]+)?$"
 NON_FINITE = r"(?i)^[+-]?(nan|inf|infinity)$"
@@ -173,6 +174,15 @@ def _numbers_from_text(array: pa.Array) -> tuple[NDArray[np.float64], Defects]:
     values = as_numpy(unsigned.cast(pa.float64()))
     values = np.where(non_finite, np.inf, values)
     return values, [(NOT_A_NUMBER, ~as_numpy(number) & ~non_finite)]
+
+
+def absent(array: pa.Array) -> NDArray[np.bool_]:
+    """Where a number's or an outcome's text is a word of R, SQL or a spreadsheet for nothing; false for other types."""
+    array = plain(array)
+    if not _is_text(array.type) or not _valid_utf8(array):
+        return np.zeros(len(array), bool)
+    lower = pc.utf8_lower(pc.utf8_trim_whitespace(array)).cast(pa.large_string())
+    return as_numpy(pc.is_in(lower, pa.array(NOTHING, pa.large_string())))
 
 
 def _is_text(kind: pa.DataType) -> bool:

@@ -30,7 +30,7 @@ def read(
 
 
 def canonicalise(
-    files: list[str],
+    files: Any,
     out: Path,
     *,
     columns: Mapping[str, str] | None = None,

@@ -68,6 +68,26 @@ def declared_now(
     return found
 
 
+def refuse_other(given: Declarations, record: ReleaseRecord) -> None:
+    """A release that is made is written again as it was published: what is declared otherwise comes too late."""
+    published, licence = declared_before([record]), json.loads(record.metadata)["licence"]
+    units, names = (_resolved(part, list(published)) for part in (given.units, given.standard_names))
+    late = [
+        option
+        for option, differs in (
+            ("--units", any(published[name].units != units[name] for name in units)),
+            ("--standard-name", any(published[name].standard_name != names[name] for name in names)),
+            ("--licence", given.licence is not None and (given.licence or None) != licence),
+        )
+        if differs
+    ]
+    if late:
+        raise PolicyRefusal(
+            f"the release of {record.release_id} is published, and {' and '.join(late)} would change it: leave "
+            f"{'it' if len(late) == 1 else 'them'} out to write it again as it is."
+        )
+
+
 def _resolved(given: Mapping[str, str], dimensions: Sequence[str]) -> dict[str, str]:
     found = {}
     for dimension, value in given.items():

@@ -40,7 +40,7 @@ def cohort_source(files: Sequence[str], query: str | None) -> Sequence[str] | Qu
     if query is None:
         return files
     if len(files) != 1:
-        raise InputError("--query is asked of one database: give its address alone")
+        raise InputError("--query is asked of one database: give its address, and nothing else, as the cohort")
     return Query(files[0], query)
 
 

@@ -292,14 +292,13 @@ class StoreHandle:
         kept = None if since is None else Path(since)
         return proving.prove(self.path, reference, Path(out), since=kept, wait=self.wait)
 
-    def pseudonymise(self, files: str | Path | list[str], out: str | Path, **reading: Any) -> Pseudonymised:
+    def pseudonymise(self, cohort: Any, out: str | Path, **reading: Any) -> Pseudonymised:
         """Write a cohort with random tokens instead of IDs; the store keeps the map.
 
         >>> store.pseudonymise("cohort.parquet", "tokens.parquet").riders
         24
         """
-        listed = [str(files)] if isinstance(files, (str, Path)) else list(files)
-        return pseudonymise(self.path, listed, Path(out), wait=self.wait, **reading)
+        return pseudonymise(self.path, cohort, Path(out), wait=self.wait, **reading)
 
     def show_rider(self, rider: str) -> RiderReport:
         """Everything that the store holds about a person.

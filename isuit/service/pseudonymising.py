@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,7 +23,7 @@ from isuit.tables import SEPARATORS, format_of, require_format, write_into
 
 def pseudonymise(
     store_path: Path,
-    files: list[str],
+    files: Any,
     out: Path,
     *,
     columns: Mapping[str, str] | None = None,

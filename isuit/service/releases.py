@@ -34,7 +34,7 @@ from isuit.release.names import EXTENSIONS
 from isuit.release.one_series import shared_with
 from isuit.release.policy import Policy, policy_of
 from isuit.release.timeline import Published
-from isuit.service.declaring import Declarations, declared_before, declared_now, licence_now
+from isuit.service.declaring import Declarations, declared_before, declared_now, licence_now, refuse_other
 from isuit.service.recording import canonical_json
 from isuit.service.stores import DEFAULT_WAIT, open_store
 from isuit.store.opening import Store
@@ -76,6 +76,7 @@ def export_atlas(
         path = out or Path("atlas-site" if kind == "site" else f"atlas-{day.isoformat()}.{EXTENSIONS[kind]}")
         known = published_on(day, releases)
         if known is not None:
+            refuse_other(declared or Declarations(), known)
             lines = release_lines(store.connection, known.release_id)
             before = _before(store, releases, day, kind)
             _write(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import hashlib
 import os
 import pwd
 import shutil
@@ -72,6 +73,31 @@ def test_a_database_gives_the_cohort_of_the_file(
     assert found.outcomes == 96
     some = isuit.query(url, "SELECT rider AS who, metric, outcome FROM outings WHERE site = 'north'")
     assert isuit.hash(some, columns={"rider": "who"}).sites == 0
+
+
+def test_every_command_that_reads_a_cohort_takes_a_query(
+    postgres: tuple[str, Callable[[str], str]], cohort_table: Callable[..., pa.Table], tmp_path: Path, quick_isuit: None
+) -> None:
+    url, psql = postgres
+    table = cohort_table(4, riders=30, outcomes=10).select(["rider", "metric", "outcome"])
+    rows = ",".join(f"('{row['rider']}',{row['metric']!r},{row['outcome']})" for row in table.to_pylist())
+    psql(f"CREATE TABLE all_outings (rider text, metric float8, outcome int); INSERT INTO all_outings VALUES {rows}")
+    asked, store = (url, "--query", "SELECT * FROM all_outings"), ("--store", str(tmp_path / "store"))
+
+    def isuit_(*words: str) -> str:
+        done = subprocess.run(["isuit", *words], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    out = tmp_path / "cohort.tsv"
+    for _ in range(2):  # the second time the target is there, and no file of the cohort
+        isuit_("canonicalise", *asked, "--out", str(out))
+    name = isuit.hash(table).cohort_hash
+    assert name.endswith(hashlib.sha256(out.read_bytes()).hexdigest())
+    isuit.open(tmp_path / "store").fit(table)
+    assert isuit_("rederive", name, "--cohort", *asked, *store).startswith("identical")
+    isuit_("pseudonymise", *asked, "--out", str(tmp_path / "tokens.parquet"), *store)
+    assert pq.read_table(tmp_path / "tokens.parquet").num_rows == table.num_rows
 
 
 def test_an_error_of_a_database_repeats_nothing(postgres: tuple[str, Callable[[str], str]]) -> None:

@@ -6,6 +6,7 @@ import bz2
 import io
 import subprocess
 import sys
+from datetime import date
 from pathlib import Path
 
 import pyarrow as pa
@@ -191,3 +192,76 @@ def test_bytes_that_no_encoding_has_are_one_sentence(tmp_path: Path) -> None:
     path.write_bytes(b"rider,metric,outcome\n" + b"Zo\xeb,12,1\nJo\x8d,14,0\n" * 20)
     with pytest.raises(InputError, match=r"cohort\.csv"):
         read_cohort(path)
+
+
+@pytest.mark.parametrize(
+    ("cells", "metric", "told"),
+    [
+        (["1.234,5", "17", "2.000.000"], [1234.5, 17, 2e6], "decimal comma, point between thousands"),
+        (['"1,234.5"', "17.25", '"1,000"'], [1234.5, 17.25, 1000], "comma between thousands"),
+        (["1\u00a0234,5", "17", "3"], [1234.5, 17, 3], "decimal comma, space between thousands"),
+        (["1'234.5", "17", "3"], [1234.5, 17, 3], "apostrophe between thousands"),
+    ],
+)
+def test_thousands_where_they_can_be_told(tmp_path: Path, cells: list[str], metric: list[float], told: str) -> None:
+    separator = "," if '"' in cells[0] else ";"
+    rows = [separator.join(("rider", "metric", "outcome")), *(f"r{separator}{cell}{separator}1" for cell in cells)]
+    (tmp_path / "a.csv").write_text("\n".join(rows))
+    with read_cohort(tmp_path / "a.csv") as cohort:
+        [batch] = cohort.batches()
+        assert sorted(batch.column("metric").to_pylist()) == sorted(metric)
+        assert told in cohort.report.notes[0]
+
+
+def test_a_point_that_may_divide_thousands_is_a_decimal_point_and_it_is_said(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("rider;metric;outcome\nr;1.234;1\nr;17;0\n")
+    _, notes = hash_of(tmp_path / "a.csv")
+    assert notes == ("a.csv is read as: separated by semicolon, decimal point, so that 1.234 is a little more than 1",)
+    (tmp_path / "b.csv").write_text("rider;metric;outcome\nr;1.234,5;1\nr;1.23,5;0\n")  # no thousands in 1.23
+    with pytest.raises(RefusedCohort, match="not a number"):
+        read_cohort(tmp_path / "b.csv")
+
+
+def test_what_spreadsheets_leave_behind(tmp_path: Path, standard: str) -> None:
+    """A line `sep=;`, days without times, words for nothing, an empty cell for a failure, a title, Apple's Numbers."""
+    path = tmp_path / "a.csv"
+    path.write_text("sep=;\r\n" + GERMAN.replace("\n", "\r\n"))
+    assert hash_of(path, timezone="Europe/Berlin")[0] == standard
+    path.write_text("rider,observed_at,metric,outcome\na,2024-05-01,7,1\n")
+    found, notes = hash_of(path, timezone="UTC")
+    assert notes == ("a.csv is read as: dates as yyyy-mm-dd, days without a time begin at midnight",)
+    days = pa.table({"rider": ["a"], "observed_at": [date(2024, 5, 1)], "metric": [7], "outcome": [1]})
+    with read_cohort(days, timezone="UTC") as cohort:
+        assert cohort.cohort_hash == found
+    path.write_text("rider,metric,outcome\nNA,7,1\na,NA,1\na,8,#NV\na,9,n/a\n")
+    with pytest.raises(RefusedCohort, match="--drop-missing takes NA for missing"):
+        read_cohort(path)
+    with read_cohort(path, drop_missing=True) as cohort:  # a rider may be called NA
+        assert (cohort.report.outcomes, cohort.report.missing_rows, cohort.report.riders) == (1, 3, 1)
+    path.write_text("rider;metric;outcome\na;7;x\na;8;\nb;9;\n")
+    with pytest.raises(RefusedCohort, match="x/ where an empty cell is a failure") as refused:
+        read_cohort(path)
+    assert "--drop-missing" not in str(refused.value)  # which would leave every failure out
+    with read_cohort(path, csv={"outcomes": "x/"}) as cohort:
+        [batch] = cohort.batches()
+        assert batch.column("outcome").to_pylist() == [1, 0, 0]
+    path.write_text("Tabelle 1\nrider,metric,outcome\na,7,1\n")
+    with pytest.raises(RefusedCohort, match="if it is a title"):
+        read_cohort(path)
+    path.write_text("Rider;METRIC; outcome\na;7;1\n")
+    with pytest.raises(RefusedCohort, match="--column rider=Rider --column metric=METRIC --column 'outcome= outcome'"):
+        read_cohort(path)
+    path.write_text("jane,7,1\njane,8,0\n")
+    with pytest.raises(RefusedCohort, match="does not look like names of columns") as refused:
+        read_cohort(path)
+    assert "jane" not in str(refused.value)
+
+
+def test_records_and_lazy_frames() -> None:
+    records = [{"rider": "a", "metric": 7, "outcome": 1}, {"rider": "b", "metric": 8, "outcome": 0}]
+    with read_cohort(records) as listed, read_cohort(pa.Table.from_pylist(records)) as table:
+        assert listed.cohort_hash == table.cohort_hash
+    import polars
+
+    with pytest.raises(InputError, match="collect a lazy frame"):
+        read_cohort(polars.DataFrame(records).lazy())

@@ -60,6 +60,10 @@ def test_units_names_and_licence_are_declared(lab: Lab) -> None:
     metric = answer.metadata["metrics"][0]
     assert (metric["units"], metric["standard_name"], answer.metadata["licence"]) == ("knot", "wind_speed", "CC-BY-4.0")
     assert lab.isuit("rederive", FIRST, "--store", store).code == 0
+    # One that is published is written again as it is, and whoever declares something else is told.
+    assert lab.export(store, FIRST, *declared).rows == answer.rows
+    late = lab.export(store, FIRST, "--units", "m s-1", "--licence", "CC0-1.0")
+    assert (late.code, "--units and --licence would change it" in late.err) == (3, True)
     # The next release has them without being told, and cannot change what its carried rows say.
     refused = lab.export(store, "2026-04-01", "--units", "m s-1")
     assert (refused.code, "leave the option out" in refused.err) == (3, True)
