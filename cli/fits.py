@@ -106,6 +106,12 @@ def fit(
     memory: Annotated[
         str | None, typer.Option("--memory", help="Hold at most so much in memory, such as 4GB; the rest is on disk.")
     ] = None,
+    workers: Annotated[
+        int | None, typer.Option("--workers", help="Share the fit out to so many processes; needs isuit[dask].")
+    ] = None,
+    scheduler: Annotated[
+        str | None, typer.Option("--scheduler", help="Share it out to a Dask cluster, such as tcp://host:8786.")
+    ] = None,
     store: Store = DEFAULT_STORE,
     wait: Wait = DEFAULT_WAIT,
     json: Json = False,
@@ -154,6 +160,8 @@ def fit(
             sites=read_sites(sites) if sites else None,
             wait=wait,
             memory=memory,
+            workers=workers,
+            scheduler=scheduler,
             progress=progress,
         )
     for sentence in fitted.notes:

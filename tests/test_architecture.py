@@ -57,6 +57,7 @@ GRAPH = {
         "columns domain errors record estimator.model estimator.likelihood", "numpy scipy", pure=True
     ),
     "estimator": Allowed(f"columns domain errors record {ROOMS}", "numpy scipy", pure=True),
+    "cluster": Allowed("compiled errors estimator", "distributed numba numpy scipy"),
     # Files in, cohorts out.
     "ingest": Allowed(
         "canonical columns documents domain errors files tables", "adbc_driver_postgresql duckdb numpy pyarrow"
@@ -73,8 +74,8 @@ GRAPH = {
     ),
     # The use cases, and who calls them.
     "service": Allowed(
-        "audit canonical columns documents domain erasure errors estimator files ingest limits look pages published "
-        "record release shown store tables",
+        "audit canonical cluster columns documents domain erasure errors estimator files ingest limits look pages "
+        "published record release shown store tables",
         "duckdb matplotlib numpy pyarrow rfc8785",
     ),
     "experiment": Allowed(

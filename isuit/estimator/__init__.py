@@ -15,10 +15,14 @@ and at the top what others call:
     linking       two fits on one scale: for a trajectory
     suitability   scoring from the parameters that a fit records
     surfaces      the same of several metrics
+    riders_on     where riders are during a fit: in this process, or on the workers of an engine
     gate, promotion, validity   what must hold before a latent fit stands for a cohort
 """
 
 from isuit.estimator.fit import ESTIMATOR_VERSION, fit, predict_held_out
+from isuit.estimator.likelihood.errands import answer
+from isuit.estimator.likelihood.errands import end as end_session
+from isuit.estimator.likelihood.far import Engine, riders_on
 from isuit.estimator.suitability import NO_DIFFICULTY, difficulty_rows, score, score_rows, with_discrimination
 from isuit.estimator.support import is_supported
 from isuit.estimator.surfaces import score_surface
@@ -27,11 +31,15 @@ from isuit.record import SurfaceParameters
 __all__ = [
     "ESTIMATOR_VERSION",
     "NO_DIFFICULTY",
+    "Engine",
     "SurfaceParameters",
+    "answer",
     "difficulty_rows",
+    "end_session",
     "fit",
     "is_supported",
     "predict_held_out",
+    "riders_on",
     "score",
     "score_rows",
     "score_surface",

@@ -69,14 +69,19 @@ def fit(
     sites: Mapping[str, Coordinates] | None = None,
     wait: float = DEFAULT_WAIT,
     memory: str | int | None = None,
+    workers: int | None = None,
+    scheduler: str | None = None,
+    client: Any = None,
     progress: Progress = _silent,
 ) -> Fitted:
     """Fit a cohort and record the result; the same fit again is confirmed, not recorded twice.
 
     The source is whatever `read_cohort` reads, or a `Series` of the store. `memory` bounds what is held (`4GB`, or
-    bytes); no number depends on it.
+    bytes). `workers` are so many processes of this machine that the fit is shared out to, `scheduler` the address of a
+    Dask cluster, `client` a `distributed.Client` of one. No number depends on any of them.
     """
     from isuit import estimator
+    from isuit.cluster.engine import engine_of
 
     limits = Memory.of(memory)
     sites = sites_of(sites or {})
@@ -91,37 +96,39 @@ def fit(
         guesses.extend(guess_warning(riders.to_pylist()))
         return opted_out.exclude(riders)
 
-    progress("read", 0.0)
-    with opened(store_path, source, metrics, wait) as (table, named):
-        reading = read_cohort(
-            table,
-            columns=columns,
-            metrics=named,
-            timezone=timezone,
-            csv=csv,
-            drop_missing=drop_missing,
-            exclude=exclude,
-            in_memory_rows=limits.sorted_rows,
-            spill_bytes=limits.sorting,
-            progress=progress,
-        )
-    with reading as cohort:
-        fit_id = name_of_fit(cohort.cohort_hash, config.as_json(), estimator.ESTIMATOR_VERSION)
-        sites, others = _sites_of_cohort(cohort, sites)
-        guesses += others
-        limits.require(cohort.report.outcomes, cohort.report.riders)
-        confirmed = (fit_id,) in known
-        if not confirmed:
-            _require_disk(store_path, cohort.report.outcomes, cohort.report.riders)
-        estimate = None if confirmed else estimator.fit(cohort.observations(), config, progress)
-        progress("record", 0.0)
-        with open_store(store_path, write=True, wait=wait, create=True) as store:
-            store.limit_memory(limits.database)
-            if OptedOut.of(store).digests - opted_out.digests:
-                raise StoreBusy("a rider opted out while this cohort was being fitted; run the command again")
-            recorded = record_fit(store, fit_id, cohort, config, estimate, sites)
-            progress("record", 1.0)
-            return _fitted(store, fit_id, cohort, recorded, guesses)
+    with engine_of(workers, scheduler, client) as engine:
+        progress("read", 0.0)
+        with opened(store_path, source, metrics, wait) as (table, named):
+            reading = read_cohort(
+                table,
+                columns=columns,
+                metrics=named,
+                timezone=timezone,
+                csv=csv,
+                drop_missing=drop_missing,
+                exclude=exclude,
+                in_memory_rows=limits.sorted_rows,
+                spill_bytes=limits.sorting,
+                progress=progress,
+            )
+        with reading as cohort:
+            fit_id = name_of_fit(cohort.cohort_hash, config.as_json(), estimator.ESTIMATOR_VERSION)
+            sites, others = _sites_of_cohort(cohort, sites)
+            guesses += others
+            limits.require(cohort.report.outcomes, cohort.report.riders)
+            confirmed = (fit_id,) in known
+            if not confirmed:
+                _require_disk(store_path, cohort.report.outcomes, cohort.report.riders)
+            with estimator.riders_on(engine):
+                estimate = None if confirmed else estimator.fit(cohort.observations(), config, progress)
+            progress("record", 0.0)
+            with open_store(store_path, write=True, wait=wait, create=True) as store:
+                store.limit_memory(limits.database)
+                if OptedOut.of(store).digests - opted_out.digests:
+                    raise StoreBusy("a rider opted out while this cohort was being fitted; run the command again")
+                recorded = record_fit(store, fit_id, cohort, config, estimate, sites)
+                progress("record", 1.0)
+                return _fitted(store, fit_id, cohort, recorded, guesses)
 
 
 def _require_disk(store_path: Path, outcomes: int, riders: int) -> None:

@@ -144,10 +144,12 @@ class StoreHandle:
         csv: Mapping[str, str] | None = None,
         drop_missing: bool = False,
         memory: str | int | None = None,
+        client: Any = None,
     ) -> RecordedFit:
         """Fit a cohort (a frame with the Arrow interface, arrays by name, or a path) and record the result.
 
         `metrics` names the columns that are conditions, where there are several or the one is not called `metric`.
+        `client` is a `distributed.Client`, on whose workers the fit is made.
 
         >>> again = store.fit(cohort, activity="kitesurfing", dimension="wind")
         >>> again.recorded  # it was there already, and is confirmed
@@ -168,6 +170,7 @@ class StoreHandle:
                 sites=inputs.read_sites(Path(sites)) if isinstance(sites, (str, Path)) else sites,
                 wait=self.wait,
                 memory=memory,
+                client=client,
                 progress=progress,
             )
         counts = (fitted.outcomes, fitted.riders, fitted.sites)

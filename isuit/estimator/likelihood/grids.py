@@ -80,6 +80,51 @@ class Work(NamedTuple):
         )
 
 
+class Spans(NamedTuple):
+    """Which points of the lattice some windows have, by level: the first, the one after the last, and of how many.
+
+    Those of several lots of riders can be joined, so that a table follows from all riders, wherever they are.
+    """
+
+    first_level: int
+    starts: IntArray
+    ends: IntArray
+    riders: IntArray
+
+    @classmethod
+    def of(cls, windows: IntArray) -> Spans:
+        used = windows[windows[:, 2] > 0]
+        if not used.size:
+            nothing = np.zeros(0, np.int64)
+            return cls(0, nothing, nothing, nothing)
+        first = int(used[:, 0].min())
+        level = used[:, 0] - first
+        levels = int(level.max()) + 1
+        starts = np.full(levels, np.iinfo(np.int64).max)
+        ends = np.full(levels, np.iinfo(np.int64).min)
+        np.minimum.at(starts, level, used[:, 1])
+        np.maximum.at(ends, level, used[:, 1] + used[:, 2])
+        return cls(first, starts, ends, np.bincount(level, minlength=levels))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Spans]) -> Spans:
+        """Those of all parts together."""
+        parts = [part for part in parts if part.riders.size]
+        if not parts:
+            return cls.of(np.zeros((0, 3), np.int64))
+        first = min(part.first_level for part in parts)
+        levels = max(part.first_level + part.riders.size for part in parts) - first
+        starts = np.full(levels, np.iinfo(np.int64).max)
+        ends = np.full(levels, np.iinfo(np.int64).min)
+        riders = np.zeros(levels, np.int64)
+        for part in parts:
+            here = slice(part.first_level - first, part.first_level - first + part.riders.size)
+            starts[here] = np.minimum(starts[here], part.starts)
+            ends[here] = np.maximum(ends[here], part.ends)
+            riders[here] += part.riders
+        return cls(first, starts, ends, riders)
+
+
 class Table(NamedTuple):
     """Probabilities at the points of the lattice, for items that many riders share; empty where that does not pay."""
 
@@ -96,24 +141,16 @@ class Table(NamedTuple):
         return cls(0, nothing, nothing, nothing, np.zeros(1), np.zeros(1))
 
     @classmethod
-    def of(cls, windows: IntArray, entries: int, a: float, at: AtItems) -> Table:
-        """For the windows at hand: all points that any of them has, by level."""
-        items = at.f.size
-        used = windows[windows[:, 2] > 0]
-        if entries < _SHARED * items or not used.size:
+    def of(cls, spans: Spans, entries: int, riders: int, a: float, at: AtItems) -> Table:
+        """For all points that any window has, by level, of so many riders with so many entries."""
+        items, levels = at.f.size, spans.riders.size
+        if entries < _SHARED * items or not levels:
             return cls.empty()
-        first = int(used[:, 0].min())
-        level = used[:, 0] - first
-        levels = int(level.max()) + 1
-        starts = np.full(levels, np.iinfo(np.int64).max)
-        ends = np.full(levels, np.iinfo(np.int64).min)
-        np.minimum.at(starts, level, used[:, 1])
-        np.maximum.at(ends, level, used[:, 1] + used[:, 2])
+        first, starts, ends = spans.first_level, spans.starts, spans.ends
         widths = np.where(ends > starts, ends - starts, 0)
         starts = np.where(widths > 0, starts, 0)
         # A level that few entries use costs more to tabulate than to compute.
-        riders = np.bincount(level, minlength=levels)
-        widths = np.where(riders * (entries / len(windows)) > _WORTH * items, widths, 0)
+        widths = np.where(spans.riders * (entries / riders) > _WORTH * items, widths, 0)
         if int(widths.sum()) * items * 16 > _TABLE_BYTES:
             return cls.empty()
         bases = np.concatenate([[0], np.cumsum(widths)[:-1]]) * items
@@ -138,11 +175,11 @@ def lanes(entries: IntArray, most: int = LANES) -> list[tuple[int, int]]:
     return list(pairwise(edges))
 
 
-def over(parts: Sequence[_S], task: Callable[[_S], _T]) -> list[_T]:
-    """The task's results in the order of the parts; on all cores where that pays."""
-    if len(parts) < 2:
+def over(parts: Sequence[_S], task: Callable[[_S], _T], threads: int = CORES) -> list[_T]:
+    """The task's results in the order of the parts; on so many threads, all cores unless told, where that pays."""
+    if len(parts) < 2 or threads < 2:
         return [task(part) for part in parts]
-    with ThreadPoolExecutor(CORES) as pool:
+    with ThreadPoolExecutor(threads) as pool:
         return list(pool.map(task, parts))
 
 

@@ -263,7 +263,7 @@ def estimate_density(normal: LatentFit, progress: Progress | None = None) -> Lat
     problem, before = _with_density(normal.problem, FUNCTIONS), normal.solution
     border, own = normal.problem.shape.split(before.phi)
     phi = problem.shape.join(np.concatenate([border, np.zeros(FUNCTIONS)]), own)
-    begin = State(phi, np.append(before.rho, _FIRST_PRECISIONS), before.at.posterior.windows)
+    begin = State(phi, np.append(before.rho, _FIRST_PRECISIONS), before.at.posterior.near)
     return _solved(normal.space, problem, solve(problem, begin, progress))
 
 

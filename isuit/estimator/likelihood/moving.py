@@ -29,6 +29,7 @@ from ..model.curves import Curve
 from ..model.density import NORMAL
 from ..model.population import Population
 from . import moving_kernels as compiled_loops
+from .far import Near, windows_of
 from .grids import AtItems, added, lanes, over
 from .quadrature import MarginalLikelihood, Parameters, Pass, Posterior
 from .solver import Problem
@@ -122,9 +123,10 @@ class MovingLikelihood(MarginalLikelihood):
         every = slice(None, None, max(1, int(np.ceil(self.counts.trials.sum() / EXACT))))
         return (self if every.step == 1 else self.of_riders(every)), every
 
-    def evaluate(self, p: Parameters, curve: Curve, windows: IntArray | None = None, information: bool = False) -> Pass:
+    def evaluate(self, p: Parameters, curve: Curve, windows: Near | None = None, information: bool = False) -> Pass:
         """As of a `MarginalLikelihood`."""
         assert isinstance(p, MovingParameters)
+        windows = None if windows is None else windows_of(windows)
         found, scores = self._pass(p, curve, windows, information)
         if scores is None:
             return found

@@ -12,6 +12,7 @@ would tell, minus what not knowing skill takes away.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,7 +27,9 @@ from ..model.density import NORMAL, Density
 from ..model.population import Population
 from ..model.smoothing import FIXED
 from . import kernels as compiled_loops
-from .grids import LANES, AtItems, Entries, Table, Work, added, lanes, over
+from .far import FarFound, Near, far_riders, windows_of
+from .grids import LANES, AtItems, Entries, Spans, Table, Work, added, lanes, over
+from .shares import Asked, Bends, OfLane, Share, Sums, total
 
 kernels: Any = compiled_loops  # they take what numba makes of their arguments
 _PAIR_BYTES = 1 << 28  # of the sums over pairs of places, in all lanes together
@@ -61,6 +64,11 @@ class Posterior:
     sd: FloatArray
     pull: FloatArray  # score of the prior mean
 
+    @property
+    def near(self) -> Near:
+        """What a pass nearby begins with."""
+        return self.windows
+
     def expect(self, rider: IntArray, f: FloatArray) -> FloatArray:
         """Posterior-predictive probability of success of these riders at these f, one each."""
         order = np.argsort(rider, kind="stable")
@@ -87,7 +95,7 @@ class Posterior:
     def over(self, kernel: Any, *arguments: Any) -> None:
         """Run a loop over all riders that writes into its arguments."""
         entries = self.likelihood.entries
-        windows, table = self.windows.copy(), Table.of(self.windows, entries.item.size, self.a, self.at)
+        windows, table = self.windows.copy(), self.table()
 
         def of_lane(lane: tuple[int, int]) -> None:
             work = self.likelihood.work()
@@ -97,10 +105,14 @@ class Posterior:
 
         over(lanes(entries.entries), of_lane)
 
+    def table(self) -> Table:
+        spans = Spans.of(self.windows)
+        return Table.of(spans, self.likelihood.entries.item.size, len(self.windows), self.a, self.at)
+
     def added_over(self, kernel: Any, shape: tuple[int, ...], *arguments: Any) -> FloatArray:
         """Run a loop over all riders that adds to an array of this shape, its last argument."""
         entries = self.likelihood.entries
-        windows, table = self.windows.copy(), Table.of(self.windows, entries.item.size, self.a, self.at)
+        windows, table = self.windows.copy(), self.table()
 
         def of_lane(lane: tuple[int, int]) -> FloatArray:
             work, total = self.likelihood.work(), np.zeros(shape)
@@ -109,6 +121,39 @@ class Posterior:
             return total
 
         return added(over(lanes(entries.entries), of_lane))
+
+
+class FarPosterior(Posterior):
+    """The same of riders who are elsewhere: what is known of each comes here when it is first asked for."""
+
+    def __init__(
+        self, likelihood: MarginalLikelihood, asked: Asked, prior_mean: FloatArray, density: Density, found: FarFound
+    ) -> None:
+        values = {"likelihood": likelihood, "a": asked.a, "at": asked.at, "prior_mean": prior_mean, "density": density}
+        for name, value in {**values, "_found": found}.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def near(self) -> Near:
+        return self._found
+
+    @property
+    def windows(self) -> IntArray:
+        return self._found.all.windows
+
+    @property
+    def mean(self) -> FloatArray:
+        return self._found.all.mean
+
+    @property
+    def sd(self) -> FloatArray:
+        return self._found.all.sd
+
+    @property
+    def pull(self) -> FloatArray:
+        return self._found.all.pull
+
+    _found: FarFound
 
 
 class ByEntry(NamedTuple):
@@ -131,24 +176,13 @@ class Pass:
     exact: bool  # every grid was wide and fine enough, as all are but far from any maximum
 
 
-class _Sums(NamedTuple):
-    """What a lane adds up for the information."""
+class Seen(NamedTuple):
+    """What a pass saw of all riders."""
 
-    expected: FloatArray
-    moments: FloatArray  # items x 3: sums of p (1 - p) times powers of skill
-    shared: FloatArray
-    across: FloatArray
-    own: FloatArray
-    pairs: FloatArray
-    functions: FloatArray  # expected scores of the density's coefficients
-    pooled: FloatArray  # riders' posteriors together, at the points of the density's tables
-
-
-class _Bends(NamedTuple):
-    """Of each rider, how the score of the prior mean moves with it and with the density's coefficients, if known."""
-
-    bend: FloatArray
-    slopes: FloatArray
+    lanes: list[OfLane]
+    posterior: Posterior
+    pull: FloatArray
+    bends: Bends
 
 
 class MarginalLikelihood:
@@ -161,6 +195,9 @@ class MarginalLikelihood:
     def __init__(self, counts: Counts, population: Population, density: int = 0) -> None:
         self.counts, self.population, self.density = counts, population, density
         self.entries = Entries.of(counts)
+        pairs = int(population.first.size)
+        self.share = Share(self.entries, population.visits, population.places, pairs, density)
+        self.far = far_riders(self.share)
 
     def of_riders(self, chosen: slice | IntArray) -> MarginalLikelihood:
         """The same for some of the riders."""
@@ -175,75 +212,59 @@ class MarginalLikelihood:
         return Shape(border, places, curve.design.width + 1 if places else 0)
 
     def work(self) -> Work:
-        return Work.for_riders(int(np.diff(self.entries.entries).max(initial=1)))
+        return self.share.work()
 
-    def evaluate(self, p: Parameters, curve: Curve, windows: IntArray | None = None, information: bool = False) -> Pass:
+    def lanes(self, curve: Curve, information: bool) -> list[tuple[int, int]]:
+        """Riders in lanes: fewer of them where the sums of a pass with information are large."""
+        pair_bytes = self.population.first.size * self.shape(curve).width ** 2 * 8
+        count = LANES if not information else int(np.clip(_PAIR_BYTES // max(1, pair_bytes), 1, LANES))
+        return lanes(self.entries.entries, count)
+
+    def evaluate(self, p: Parameters, curve: Curve, windows: Near | None = None, information: bool = False) -> Pass:
         """Log-likelihood and gradient, and the observed information when asked for.
 
-        `windows` are those of a pass nearby; without them the first look finds some.
+        `windows` are those of a pass nearby (`Posterior.near`); without them the first look finds some.
         """
-        counts, population = self.counts, self.population
-        prior_mean = population.apply(p.regression, p.clientele)
-        at = AtItems.of(curve.value, curve.by_a)
-        windows = np.zeros((counts.riders, 3), np.int64) if windows is None else windows.copy()
-        table = Table.of(windows, self.entries.item.size, p.a, at)
-        mean, sd, pull = (np.empty(counts.riders) for _ in range(3))
-        bends = self._bends(information)
-        shape = self.shape(curve)
-        pair_bytes = population.first.size * shape.width**2 * 8
-        count = LANES if not information else int(np.clip(_PAIR_BYTES // max(1, pair_bytes), 1, LANES))
-
-        def of_lane(lane: tuple[int, int]) -> tuple[float, float, int, _Sums]:
-            sums = self._sums(curve, shape, information, p.density)
-            common = (self.entries, at)
-            rest = (p.a, prior_mean, p.density.tables, windows, table, self.work(), mean, sd, pull)
-            if information:
-                found = kernels.information(*lane, *common, curve.design.rows, population.visits, *rest, sums, bends)
-            else:
-                found = kernels.gradient(*lane, *common, *rest, sums.expected, sums.functions)
-            return (*found, sums)
-
-        found = over(lanes(self.entries.entries, count), of_lane)
-        total = _Sums(*(added([sums[k] for *_, sums in found]) for k in range(len(_Sums._fields))))
-        residual = counts.item_successes - total.expected
-        value = float((counts.item_trials - counts.item_successes) @ curve.value) + sum(one for one, *_ in found)
-        score = sum(one for _, one, *_ in found) - float(residual @ curve.by_a)
-        posterior = Posterior(self, p.a, at, prior_mean, p.density, windows, mean, sd, pull)
-        complete = self._complete(curve, shape, total.moments, p.density) if information else None
+        counts, shape = self.counts, self.shape(curve)
+        seen = self._looked(p, curve, windows, information)
+        sums = total(seen.lanes)
+        residual = counts.item_successes - sums.expected
+        value = float((counts.item_trials - counts.item_successes) @ curve.value) + sum(one.value for one in seen.lanes)
+        score = sum(one.score for one in seen.lanes) - float(residual @ curve.by_a)
+        complete = self._complete(curve, shape, sums.moments, p.density) if information else None
         return Pass(
             log_likelihood=value,
-            gradient=self._gradient(curve, shape, score, residual, pull, total.functions),
-            information=None if complete is None else self._observed(curve, shape, complete, total, posterior, bends),
+            gradient=self._gradient(curve, shape, score, residual, seen.pull, sums.functions),
+            information=None
+            if complete is None
+            else self._observed(curve, shape, complete, sums, seen.posterior, seen.bends),
             complete=complete,
             item_residual=residual,
-            posterior=posterior,
-            exact=not any(short for _, _, short, _ in found),
+            posterior=seen.posterior,
+            exact=not any(one.short for one in seen.lanes),
         )
 
-    def _sums(self, curve: Curve, shape: Shape, information: bool, density: Density) -> _Sums:
-        items, nothing = self.counts.items, np.zeros(0)
-        if not information:
-            return _Sums(np.zeros(items), *(nothing,) * 5, np.zeros(self.density), nothing)
-        raw = curve.design.shared.shape[0]
-        border = 1 + raw + self.population.visits.regressors.shape[1] + self.density
-        width = shape.width
-        return _Sums(
-            np.zeros(items),
-            np.zeros((items, 3)),
-            np.zeros((border, border)),
-            np.zeros((shape.places, width, border)),
-            np.zeros((shape.places, width, width)),
-            np.zeros((self.population.first.size, width, width)),
-            np.zeros(self.density),
-            np.zeros(len(density.tables.log)),
-        )
+    def _looked(self, p: Parameters, curve: Curve, near: Near | None, information: bool) -> Seen:
+        """One pass over all lanes, here or wherever the riders are."""
+        prior_mean = self.population.apply(p.regression, p.clientele)
+        own = self.lanes(curve, information)
+        if self.far is not None and self.far.is_worth_it(self.lanes(curve, False), self.lanes(curve, True)):
+            begin = self.far.begin(near)
+            asked = self.asked(p, curve, begin.spans, information)
+            prior = partial(self.population.apply, p.regression, p.clientele) if self.share.regressed else None
+            far = self.far.look(asked, own, prior, begin)
+            return Seen(far.lanes, FarPosterior(self, asked, prior_mean, p.density, far.found), far.pull, far.bends)
+        windows = np.zeros((self.counts.riders, 3), np.int64) if near is None else windows_of(near)
+        asked = self.asked(p, curve, Spans.of(windows), information)
+        looked = self.share.look(asked, own, prior_mean, windows)
+        posterior = Posterior(self, p.a, asked.at, prior_mean, p.density, *looked.found)
+        return Seen(looked.lanes, posterior, looked.found.pull, looked.bends)
 
-    def _bends(self, information: bool) -> _Bends:
-        """Room for them; empty where nothing moves a prior mean, or where it is normal."""
-        population = self.population
-        regressed = information and (population.places or population.visits.regressors.shape[1])
-        riders = self.counts.riders if self.density and regressed else 0
-        return _Bends(np.zeros(riders), np.zeros((riders, self.density)))
+    def asked(self, p: Parameters, curve: Curve, spans: Spans, information: bool) -> Asked:
+        """What a pass asks of every share of the riders."""
+        at, size = AtItems.of(curve.value, curve.by_a), self.entries.item.size
+        rows = curve.design.rows if information else None
+        return Asked(p.a, at, p.density.tables, spans, size, self.counts.riders, information, rows)
 
     def _gradient(
         self, curve: Curve, shape: Shape, score: float, residual: FloatArray, pull: FloatArray, density: FloatArray
@@ -284,7 +305,7 @@ class MarginalLikelihood:
             own[:, -1, -1] = population.squares(np.ones(self.counts.riders))
         return self.without_fixed(Arrow.uncoupled(border, cross, own), design.places)
 
-    def _bent(self, complete: Arrow, at: Posterior, pooled: FloatArray, bends: _Bends) -> Arrow:
+    def _bent(self, complete: Arrow, at: Posterior, pooled: FloatArray, bends: Bends) -> Arrow:
         """The complete information with the prior's part as it is for these riders, and not as it is expected."""
         if not self.density:
             return complete
@@ -306,9 +327,7 @@ class MarginalLikelihood:
             own[:, -1, -1] += population.squares(excess)
         return replace(complete, border=border, cross=cross, own=own)
 
-    def _observed(
-        self, curve: Curve, shape: Shape, complete: Arrow, taken: _Sums, at: Posterior, bends: _Bends
-    ) -> Arrow:
+    def _observed(self, curve: Curve, shape: Shape, complete: Arrow, taken: Sums, at: Posterior, bends: Bends) -> Arrow:
         """What is left of the complete information; sums over raw functions become those over shared coefficients."""
         raw, shared = curve.design.shared.shape
         to_border = np.zeros((len(taken.shared), shape.border))
@@ -355,7 +374,7 @@ class MarginalLikelihood:
         to_shared[0, 0] = 1.0
         to_shared[1:, 1:] = curve.design.shared
         entries, at = self.entries, posterior.at
-        windows, table = posterior.windows.copy(), Table.of(posterior.windows, entries.item.size, posterior.a, at)
+        windows, table = posterior.windows.copy(), posterior.table()
         own, pairs = np.zeros((0, 0, 0)), np.zeros((0, 0, 0))
         if factor.shape.places:
             own, pairs = factor.own.blocks.copy(), np.ascontiguousarray(factor.own.pairs)

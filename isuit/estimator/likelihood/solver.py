@@ -24,6 +24,7 @@ from ..model.curves import Curve, ItemCurve
 from ..model.density import DENSITY_PRECISIONS, Density
 from ..model.smoothing import STEP, Correction, choose, precisions, tiny
 from . import newton
+from .far import Near
 from .quadrature import MarginalLikelihood, Parameters, Pass
 from .small_places import profiles_of
 
@@ -112,7 +113,7 @@ class State:
 
     phi: FloatArray
     rho: FloatArray
-    windows: IntArray | None = None
+    windows: Near | None = None
     information: Arrow | None = None  # of a like problem, good enough for the first steps
     near: bool = False  # so near to the maximum that a fit of some riders would be no better start
     held: bool = False  # whether the smoothing stays as it is
@@ -241,7 +242,7 @@ class _Climb:
             self.phi, anew = self._after(self._left[0], self._length), True
         self._left = None
         self._refuse_what_is_told_wholly()
-        self._windows = self._at.posterior.windows
+        self._windows = self._at.posterior.near
         if anew:
             self._own, self._moved = self._at, 0.0
             self._information, self._complete = with_curvature(self._problem, self.phi, self._at), self._at.complete
@@ -491,7 +492,7 @@ def _bent(problem: Problem, information: Arrow, phi: FloatArray, gradient: Float
     return replace(information, border=border, cross=cross)
 
 
-def evaluate(problem: Problem, phi: FloatArray, windows: IntArray | None, information: bool) -> tuple[Pass, Curve]:
+def evaluate(problem: Problem, phi: FloatArray, windows: Near | None, information: bool) -> tuple[Pass, Curve]:
     p = problem.parameters(phi)
     curve = problem.curve.at(p.a, p.shared, p.own)
     return problem.likelihood.evaluate(p, curve, windows, information), curve
