@@ -52,7 +52,12 @@ class Some(DaskEngine):
 def client() -> Iterator[Any]:
     with (
         distributed.LocalCluster(
-            n_workers=5, threads_per_worker=1, processes=True, dashboard_address=None, memory_limit=0, host="127.0.0.1"
+            n_workers=5,
+            threads_per_worker=1,
+            processes=True,
+            dashboard_address="127.0.0.1:0",
+            memory_limit=0,
+            host="127.0.0.1",
         ) as cluster,
         distributed.Client(cluster, timeout="120s") as client,
     ):

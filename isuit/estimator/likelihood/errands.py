@@ -185,10 +185,11 @@ def _answer(
             return None
         prior_mean = np.zeros(share.riders) if step.prior_mean is None else step.prior_mean
         looked = share.look(asked, step.lanes, prior_mean, windows, cores)
+        lanes = list(looked.lanes)
         unit.keep(step.number, looked.found)
         pull = looked.found.pull if share.regressed else None
         bends = looked.bends if looked.bends.bend.size else None
-        result = Answer(looked.lanes, Spans.of(looked.found.windows), pull, bends)
+        result = Answer(lanes, Spans.of(looked.found.windows), pull, bends)
     if errand.tell is None:
         return result
     told = unit.found.get(errand.tell)

@@ -6,7 +6,8 @@ order of lanes. The number of lanes follows from the cohort alone, so no result 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar
@@ -183,9 +184,27 @@ def over(parts: Sequence[_S], task: Callable[[_S], _T], threads: int = CORES) ->
         return list(pool.map(task, parts))
 
 
-def added(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
+def one_by_one(parts: Sequence[_S], task: Callable[[_S], _T], threads: int = CORES) -> Iterator[_T]:
+    """As `over`, a result at a time: what is added up and dropped is not held beside that of every other part."""
+    if len(parts) < 2 or threads < 2:
+        yield from map(task, parts)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        waiting = deque(pool.submit(task, part) for part in parts[:threads])
+        for following in range(threads, len(parts) + threads):
+            if not waiting:
+                break
+            found = waiting.popleft().result()
+            if following < len(parts):
+                waiting.append(pool.submit(task, parts[following]))
+            yield found
+            del found
+
+
+def added(parts: Iterable[NDArray[Any]]) -> NDArray[Any]:
     """The sum, in order, into the first."""
-    total = parts[0]
-    for part in parts[1:]:
+    rest = iter(parts)
+    total = next(rest)
+    for part in rest:
         total += part
     return total

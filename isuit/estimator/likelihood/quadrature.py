@@ -28,8 +28,8 @@ from ..model.population import Population
 from ..model.smoothing import FIXED
 from . import kernels as compiled_loops
 from .far import FarFound, Near, far_riders, windows_of
-from .grids import LANES, AtItems, Entries, Spans, Table, Work, added, lanes, over
-from .shares import Asked, Bends, OfLane, Share, Sums, total
+from .grids import LANES, AtItems, Entries, Spans, Table, Work, added, lanes, one_by_one, over
+from .shares import Asked, Bends, OfLane, Share, Sums, in_order
 
 kernels: Any = compiled_loops  # they take what numba makes of their arguments
 _PAIR_BYTES = 1 << 28  # of the sums over pairs of places, in all lanes together
@@ -120,7 +120,7 @@ class Posterior:
             kernel(*lane, *common, *arguments, total)
             return total
 
-        return added(over(lanes(entries.entries), of_lane))
+        return added(one_by_one(lanes(entries.entries), of_lane))
 
 
 class FarPosterior(Posterior):
@@ -179,7 +179,7 @@ class Pass:
 class Seen(NamedTuple):
     """What a pass saw of all riders."""
 
-    lanes: list[OfLane]
+    total: OfLane  # of all lanes
     posterior: Posterior
     pull: FloatArray
     bends: Bends
@@ -227,10 +227,10 @@ class MarginalLikelihood:
         """
         counts, shape = self.counts, self.shape(curve)
         seen = self._looked(p, curve, windows, information)
-        sums = total(seen.lanes)
+        sums = seen.total.sums
         residual = counts.item_successes - sums.expected
-        value = float((counts.item_trials - counts.item_successes) @ curve.value) + sum(one.value for one in seen.lanes)
-        score = sum(one.score for one in seen.lanes) - float(residual @ curve.by_a)
+        value = float((counts.item_trials - counts.item_successes) @ curve.value) + seen.total.value
+        score = seen.total.score - float(residual @ curve.by_a)
         complete = self._complete(curve, shape, sums.moments, p.density) if information else None
         return Pass(
             log_likelihood=value,
@@ -241,7 +241,7 @@ class MarginalLikelihood:
             complete=complete,
             item_residual=residual,
             posterior=seen.posterior,
-            exact=not any(one.short for one in seen.lanes),
+            exact=not seen.total.short,
         )
 
     def _looked(self, p: Parameters, curve: Curve, near: Near | None, information: bool) -> Seen:
@@ -253,12 +253,14 @@ class MarginalLikelihood:
             asked = self.asked(p, curve, begin.spans, information)
             prior = partial(self.population.apply, p.regression, p.clientele) if self.share.regressed else None
             far = self.far.look(asked, own, prior, begin)
-            return Seen(far.lanes, FarPosterior(self, asked, prior_mean, p.density, far.found), far.pull, far.bends)
+            there = FarPosterior(self, asked, prior_mean, p.density, far.found)
+            return Seen(in_order(far.lanes), there, far.pull, far.bends)
         windows = np.zeros((self.counts.riders, 3), np.int64) if near is None else windows_of(near)
         asked = self.asked(p, curve, Spans.of(windows), information)
         looked = self.share.look(asked, own, prior_mean, windows)
+        together = in_order(looked.lanes)
         posterior = Posterior(self, p.a, asked.at, prior_mean, p.density, *looked.found)
-        return Seen(looked.lanes, posterior, looked.found.pull, looked.bends)
+        return Seen(together, posterior, looked.found.pull, looked.bends)
 
     def asked(self, p: Parameters, curve: Curve, spans: Spans, information: bool) -> Asked:
         """What a pass asks of every share of the riders."""

@@ -6,6 +6,7 @@ lane is the same lane wherever its riders are: what is added up from lanes is th
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -18,7 +19,7 @@ from ..model.density import Tables
 from ..model.design import Rows
 from ..model.population import Visits
 from . import kernels as compiled_loops
-from .grids import AtItems, Entries, Spans, Table, Work, added, over
+from .grids import AtItems, Entries, Spans, Table, Work, one_by_one
 
 kernels: Any = compiled_loops  # they take what numba makes of their arguments
 
@@ -79,7 +80,7 @@ class Found(NamedTuple):
 class Looked(NamedTuple):
     """What a pass found in a share."""
 
-    lanes: list[OfLane]
+    lanes: Iterator[OfLane]  # a lane at a time; what follows is whole when all of them have run
     found: Found
     bends: Bends
 
@@ -126,7 +127,7 @@ class Share:
             value, score, few = found
             return OfLane(value, score, few, sums)
 
-        return Looked(over(lanes, of_lane, threads), Found(windows, mean, sd, pull), bends)
+        return Looked(one_by_one(lanes, of_lane, threads), Found(windows, mean, sd, pull), bends)
 
     def _sums(self, asked: Asked) -> Sums:
         items, nothing = asked.at.f.size, np.zeros(0)
@@ -177,6 +178,13 @@ class Share:
         )
 
 
-def total(lanes: list[OfLane]) -> Sums:
-    """The sums of all lanes, added in their order."""
-    return Sums(*(added([lane.sums[k] for lane in lanes]) for k in range(len(Sums._fields))))
+def in_order(lanes: Iterable[OfLane]) -> OfLane:
+    """The sum over lanes, in their order, into the first."""
+    rest = iter(lanes)
+    value, score, short, total = next(rest)
+    for one, slope, more, sums in rest:
+        value, score, short = value + one, score + slope, short + more
+        for k in range(len(total)):
+            np.add(total[k], sums[k], out=total[k])
+        del sums  # not held while the next lane runs
+    return OfLane(value, score, short, total)

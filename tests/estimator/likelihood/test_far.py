@@ -12,6 +12,7 @@ from isuit import estimator
 from isuit.domain import Estimate, FitConfig
 from isuit.errors import InputError
 from isuit.estimator.likelihood import errands, far, grids
+from isuit.estimator.likelihood.shares import Share
 
 Losing = Callable[[int], bool]  # whether the call with this number is lost
 
@@ -88,7 +89,8 @@ def test_a_density_and_correlated_exposure_are_fitted_there_too() -> None:
 def test_no_number_depends_on_threads(
     threads: int, local: dict[int, Estimate], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(grids.over, "__defaults__", (threads,))
+    for run in (grids.over, grids.one_by_one, Share.look):
+        monkeypatch.setattr(run, "__defaults__", (threads,))
     assert bits(estimator.fit(cohort(0))) == bits(local[0])
 
 

@@ -202,7 +202,9 @@ def test_a_table_changes_nothing(sites: int, reference: Observations, monkeypatc
     for shared in (0, 10**9):
         monkeypatch.setattr(grids, "_SHARED", shared)
         monkeypatch.setattr(grids, "_WORTH", 0)
-        table = grids.Table.of(windows, problem.likelihood.entries.item.size, 1.5, at_zero(problem))
+        table = grids.Table.of(
+            grids.Spans.of(windows), problem.likelihood.entries.item.size, len(windows), 1.5, at_zero(problem)
+        )
         assert (table.widths.sum() > 0) == (shared == 0), "the table is used in one case and not in the other"
         found.append(evaluate(problem, phi, windows, True)[0])
     one, other = found
