@@ -1,6 +1,8 @@
 """What it costs to take skill as normal where it is not, and what an estimated density of skill gives back.
 
-    python benchmarks/skill.py [--cohorts 200] [--riders 200] [--outcomes 30] [--json FILE]
+    python benchmarks/skill.py [--cohorts 200] [--first SEED] [--riders 200] [--outcomes 30] [--json FILE]
+    python benchmarks/skill.py --asymptotes [--cohorts 200] ...    how often asymptotes are told that are there, or not
+    python benchmarks/skill.py --known [--cohorts 200] [--riders 200]  what can be told where skills are known
 
 Riders' skills are drawn from five densities, each of mean 0 and variance 1 over the population; difficulty is the
 paper's between metrics of 5 and 31, the discrimination 1.5. Every cohort is fitted three times: with normal skill, with
@@ -27,6 +29,7 @@ from scipy.special import expit, ndtri
 from scipy.stats import t as student
 
 from isuit.domain import Z95, FloatArray, Observations, discrimination_interval
+from isuit.estimator.diagnostics import assumptions
 from isuit.estimator.likelihood.latent import LatentFit, _problem, _solved, estimate_density, fit_latent
 from isuit.estimator.likelihood.prepared import Prepared
 from isuit.estimator.likelihood.quadrature import Parameters
@@ -108,12 +111,16 @@ class Told(Problem):
         return replace(super().parameters(phi), density=self.known)
 
 
-def cohort(population: Population, truth: Truth, seed: int) -> tuple[Observations, FloatArray]:
+def cohort(
+    population: Population, truth: Truth, seed: int, ends: Ends | None = None
+) -> tuple[Observations, FloatArray]:
     generator = np.random.default_rng(seed)
     skill = population.draw(generator, truth.riders)
     rider = np.repeat(np.arange(truth.riders), truth.outcomes)
     metric = generator.uniform(truth.lower, truth.upper, rider.size)
     success = expit(truth.discrimination * (skill[rider] - truth.difficulty(metric)))
+    if ends is not None:
+        success = ends.floor + (1 - ends.floor - ends.lapse) * success
     outcome = (generator.random(rider.size) < success).astype(np.int64)
     return Observations(tuple(f"rider-{r:05d}" for r in range(truth.riders)), rider, metric, outcome), skill
 
@@ -238,19 +245,98 @@ def table(tables: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def known_skills(riders: int, cohorts: int, resamples: int = 400) -> None:
+    """Coverage of 95 % bootstrap intervals of the plain sd and of the model's scale, with all skills known exactly."""
+    for name, population in POPULATIONS.items():
+        draw = population.draw(np.random.default_rng(2), 4_000_000)
+        true = np.array([draw.std(), units_of_population(name)[1]])
+        covered = np.zeros(2)
+        for seed in range(cohorts):
+            generator = np.random.default_rng(seed)
+            skill = population.draw(generator, riders)
+            again = np.sort(skill[generator.integers(0, riders, (resamples, riders))], axis=1)
+            found = np.array([again.std(axis=1), [units(row)[1] for row in again]])
+            lower, upper = np.quantile(found, [0.025, 0.975], axis=1)
+            covered += (lower <= true) & (true <= upper)
+        print(f"{name}: of the sd {covered[0] / cohorts:.1%}, of the scale {covered[1] / cohorts:.1%}", flush=True)
+
+
+@dataclass(frozen=True)
+class Ends:
+    """A cohort whose curve may have other ends than the logistic's."""
+
+    floor: float = 0.0
+    lapse: float = 0.0
+    population: str = "normal"
+
+
+ENDS = {
+    "none": Ends(),
+    "lapses of 5 %": Ends(lapse=0.05),
+    "floor of a half": Ends(floor=0.5),
+    "floor of a half, lapses of 5 %": Ends(floor=0.5, lapse=0.05),
+    "none, exponential skill": Ends(population="exponential"),
+    "none, two groups": Ends(population="two groups"),
+}
+
+
+@one_thread()
+def with_ends(ends: Ends, truth: Truth, seed: int) -> list[float]:
+    """Of a normal fit: p and size of both asymptotes, the discrimination, and what is wrong with difficulty."""
+    data, _ = cohort(POPULATIONS[ends.population], truth, seed, ends)
+    spline = spline_for(data.metric)
+    counts = count(data.rider, data.metric, data.outcome, spline, len(data.riders))
+    space = CurveSpace(spline, 0)
+    fit = fit_latent(counts, space, Prepared(counts, space).single)
+    tests = assumptions.tests(fit, None)
+    assert tests.lower_asymptote is not None
+    assert tests.upper_asymptote is not None
+    metric = np.linspace(spline.lower, spline.upper, _METRICS)
+    band = fit.difficulty(metric)
+    error = band.value - truth.difficulty(metric)
+    lower, upper = tests.lower_asymptote, tests.upper_asymptote
+    return [
+        lower.p_value, upper.p_value, lower.size, upper.size, fit.discrimination, float(np.mean(error**2)),
+        float(np.mean(np.abs(error) <= Z95 * band.se)), lower.sentence is not None, upper.sentence is not None,
+    ]  # fmt: skip
+
+
+def asymptotes(truth: Truth, first: int, cohorts: int) -> None:
+    print("| curve | n | lower: p < 0.05 | told | size (sd) | upper: p < 0.05 | told | size (sd) | a | RMSE | covers |")
+    print("|---|" + "--:|" * 10)
+    for name, ends in ENDS.items():
+        found = np.array([with_ends(ends, truth, seed) for seed in range(first, first + cohorts)])
+        mean, sd = found.mean(axis=0), found.std(axis=0)
+        print(
+            f"| {name} | {len(found)} | {np.mean(found[:, 0] < 0.05):.1%} | {mean[7]:.1%} "
+            f"| {mean[2]:+.3f} ({sd[2]:.3f}) | {np.mean(found[:, 1] < 0.05):.1%} | {mean[8]:.1%} "
+            f"| {mean[3]:+.3f} ({sd[3]:.3f}) | {mean[4]:.2f} | {np.sqrt(mean[5]):.3f} | {mean[6]:.1%} |",
+            flush=True,
+        )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cohorts", type=int, default=200)
     parser.add_argument("--riders", type=int, default=200)
     parser.add_argument("--outcomes", type=int, default=30)
     parser.add_argument("--only", choices=list(POPULATIONS), action="append")
+    parser.add_argument("--first", type=int, default=1000, help="the first seed")
+    parser.add_argument("--asymptotes", action="store_true")
+    parser.add_argument("--known", action="store_true")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     truth = Truth(arguments.riders, arguments.outcomes, DISCRIMINATION, lower=5.0, upper=31.0)
+    if arguments.known:
+        known_skills(arguments.riders, arguments.cohorts)
+        return
+    if arguments.asymptotes:
+        asymptotes(truth, arguments.first, arguments.cohorts)
+        return
     names = arguments.only or list(POPULATIONS)
     found: dict[str, list[dict[str, dict[str, float]]]] = {name: [] for name in names}
     failed = dict.fromkeys(names, 0)
-    for done, seed in enumerate(range(1000, 1000 + arguments.cohorts), start=1):
+    for done, seed in enumerate(range(arguments.first, arguments.first + arguments.cohorts), start=1):
         for name in names:
             try:
                 found[name].append(one(name, truth, seed))

@@ -150,9 +150,11 @@ def _print_assumptions(found: Diagnostics) -> None:
         ("the same discrimination at all metrics", found.assumptions.discrimination_by_metric),
         ("the same difficulty for all clienteles", found.assumptions.difficulty_by_clientele),
         ("skill is normal", found.assumptions.normality_of_skill),
+        ("no success is a guess (lower asymptote 0)", found.assumptions.lower_asymptote),
+        ("no failure is a lapse (upper asymptote 1)", found.assumptions.upper_asymptote),
     )
-    for name, test in zip(("assumptions", "", ""), tests, strict=True):
-        what, result = test
+    for k, (what, result) in enumerate(tests):
+        name = "" if k else "assumptions"
         told = "not tested" if result is None else f"p = {result.p_value:.2g}"
         _say(name, f"{what}: {told}" + ("" if result is None or not result.sentence else f". {result.sentence}"))
 

@@ -51,7 +51,7 @@ from .support import reference, support_of
 from .surfaces import latent_surface, single_surface
 from .validity import validate
 
-ESTIMATOR_VERSION = "4"  # changes whenever the same cohort and configuration can give other numbers
+ESTIMATOR_VERSION = "5"  # changes whenever the same cohort and configuration can give other numbers
 
 GRID_POINTS = 101  # metrics at which a curve is evaluated
 USABLE_OUTCOMES, USABLE_BINS = 5, 3
@@ -65,7 +65,7 @@ def fit(data: Observations, config: FitConfig | None = None, progress: Progress 
     validate(data, config)
     graph, gate = _gate(data, config)
     prepared = _prepare(data, config, _functions(data, config))
-    tried = candidate(prepared, gate.report, config, progress)
+    tried = candidate(prepared, gate.report, config, progress, roughly=config.skill == "estimated")
     found = _Found(data, config, graph, gate, prepared, tried.promotion)
     if tried.promotion is None or tried.latent is None:
         return _single_estimate(found)

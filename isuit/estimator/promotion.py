@@ -40,8 +40,10 @@ class Candidate:
         return self.gate.shortfalls if self.promotion is None else self.promotion.shortfalls
 
 
-def candidate(prepared: Prepared, gate: GateReport, config: FitConfig, progress: Progress | None = None) -> Candidate:
-    """Try a latent fit, and test whether skill is there at all."""
+def candidate(
+    prepared: Prepared, gate: GateReport, config: FitConfig, progress: Progress | None = None, roughly: bool = False
+) -> Candidate:
+    """Try a latent fit, and test whether skill is there at all; `roughly` where another fit starts from it."""
     if not gate:
         return Candidate(gate)
     if _all_equal(prepared):
@@ -49,7 +51,12 @@ def candidate(prepared: Prepared, gate: GateReport, config: FitConfig, progress:
         return Candidate(gate, PromotionReport(False, None, None, (reason,)))
     try:
         latent = fit_latent(
-            prepared.counts, prepared.space, prepared.single, config.exposure == "correlated", progress=progress
+            prepared.counts,
+            prepared.space,
+            prepared.single,
+            config.exposure == "correlated",
+            progress=progress,
+            roughly=roughly,
         )
     except NoMaximum as told:
         return Candidate(gate, PromotionReport(False, None, None, (told.reason,)))

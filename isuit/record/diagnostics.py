@@ -126,6 +126,13 @@ class NormalityTest(ScoreTest):
 
 
 @dataclass(frozen=True, kw_only=True)
+class AsymptoteTest(ScoreTest):
+    """Whether a chance of success is left in the hardest conditions, or one of failure in the easiest."""
+
+    size: float = field(metadata=described("About how large that chance is, one step from zero."))
+
+
+@dataclass(frozen=True, kw_only=True)
 class SkillDistribution:
     """How skill is distributed among the riders, in units of its sd, where a density was asked for.
 
@@ -151,6 +158,8 @@ class Assumptions:
     discrimination_by_metric: DiscriminationTest | None
     difficulty_by_clientele: ClienteleTest | None
     normality_of_skill: NormalityTest | None
+    lower_asymptote: AsymptoteTest | None = None
+    upper_asymptote: AsymptoteTest | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

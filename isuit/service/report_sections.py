@@ -326,6 +326,14 @@ _FAILING = {
         "Skill is normal among riders",
         "the chance for very low and very high skills would be off, and difficulty a little",
     ),
+    "lower_asymptote": (
+        "No success is a guess",
+        "the hardest conditions would be told too easy, and skill would seem to matter less",
+    ),
+    "upper_asymptote": (
+        "No failure is a lapse",
+        "the easiest conditions would be told too hard, and skill would seem to matter less",
+    ),
 }
 
 

@@ -20,8 +20,9 @@ from scipy.sparse import csr_matrix
 from scipy.special import chdtrc
 
 from isuit.domain import FloatArray, IntArray
-from isuit.record.diagnostics import Assumptions, ClienteleTest, DiscriminationTest, NormalityTest
+from isuit.record.diagnostics import Assumptions, AsymptoteTest, ClienteleTest, DiscriminationTest, NormalityTest
 
+from ..likelihood.asymptotes import asymptote_scores
 from ..likelihood.latent import LatentFit
 from ..likelihood.quadrature import ByEntry, MarginalLikelihood, Posterior
 from ..likelihood.solver import evaluate
@@ -39,6 +40,7 @@ MOST_CLIENTELES = 8
 _OTHERS = -1  # code of the riders who are in none of the largest clienteles
 STEEPER = 0.1  # relative change of discrimination over one sd of the metric that is worth a sentence
 NOT_NORMAL = 0.1  # coefficient of a departure from normal that is worth one
+LARGE_ASYMPTOTE = 0.01  # chance that is worth one
 
 
 @dataclass(frozen=True)
@@ -72,8 +74,12 @@ class _Tested:
 
     def score_test(self, extra: FloatArray) -> tuple[float, float, FloatArray]:
         """Statistic, p-value, and the size of the parameters; `extra` has a row per rider and a column each."""
+        return score_test(self.efficient(extra))
+
+    def efficient(self, extra: FloatArray) -> FloatArray:
+        """Riders' scores net of the parameters that were estimated."""
         explained = self.every * self.covariance.solve(np.asarray(self.scores.T @ extra))
-        return score_test(extra - self.scores @ explained)
+        return np.asarray(extra - self.scores @ explained)
 
 
 def tests(fit: LatentFit, normal: LatentFit | None) -> Assumptions:
@@ -82,12 +88,21 @@ def tests(fit: LatentFit, normal: LatentFit | None) -> Assumptions:
     Normality is tested in the fit with `normal` skill, where that is another.
     """
     if fit.problem.likelihood.counts.riders < LEAST_RIDERS or fit.solution.no_skill:
-        return Assumptions(discrimination_by_metric=None, difficulty_by_clientele=None, normality_of_skill=None)
+        return Assumptions(
+            discrimination_by_metric=None,
+            difficulty_by_clientele=None,
+            normality_of_skill=None,
+            lower_asymptote=None,
+            upper_asymptote=None,
+        )
     tested = _Tested.of(fit)
+    lower, upper = _asymptotes(tested)
     return Assumptions(
         discrimination_by_metric=_discrimination(tested),
         difficulty_by_clientele=_clienteles(tested),
         normality_of_skill=_normality(tested if normal is None else _Tested.of(normal), corrected=normal is not None),
+        lower_asymptote=lower,
+        upper_asymptote=upper,
     )
 
 
@@ -205,4 +220,41 @@ def _normality(tested: _Tested, corrected: bool) -> NormalityTest:
         sentence=sentence,
         asymmetry=asymmetry,
         tails=tails,
+    )
+
+
+def _asymptotes(tested: _Tested) -> tuple[AsymptoteTest, AsymptoteTest]:
+    """Is there a chance of success that no difficulty takes away, or one of failure that no skill does.
+
+    Each is zero or more, so each test has one side. They are not taken net of skewness and tails of skill: that would
+    be one step, and where skill is far from normal (an exponential's) a step too far, which told asymptotes in a fifth
+    of the cohorts that had none.
+    """
+    scores = tested.efficient(asymptote_scores(tested.posterior))
+    lower, upper = _one_sided(scores[:, :1]), _one_sided(scores[:, 1:])
+    guess = (
+        f"Successes are left where the logistic curve leaves none (p = {lower[1]:.2g}): a chance of about "
+        f"{lower[2]:.0%} that no difficulty takes away, as of a guess; the hardest conditions are told too "
+        "easy, and skill as mattering too little."
+    )
+    lapse = (
+        f"Failures are left where the logistic curve leaves none (p = {upper[1]:.2g}): a chance of about "
+        f"{upper[2]:.0%} that no skill takes away, as of a lapse; the easiest conditions are told too hard, and "
+        "skill as mattering too little."
+    )
+    return _asymptote(lower, guess), _asymptote(upper, lapse)
+
+
+def _one_sided(efficient: FloatArray) -> tuple[float, float, float]:
+    """Statistic, p-value and size of a parameter that is zero or more."""
+    statistic, both_sides, size = score_test(efficient)
+    p_value = both_sides / 2 if size[0] > 0 else 1.0 - both_sides / 2
+    return statistic, p_value, float(size[0])
+
+
+def _asymptote(found: tuple[float, float, float], sentence: str) -> AsymptoteTest:
+    statistic, p_value, size = found
+    large = p_value < LEVEL and size >= LARGE_ASYMPTOTE
+    return AsymptoteTest(
+        statistic=statistic, degrees_of_freedom=1, p_value=p_value, sentence=sentence if large else None, size=size
     )

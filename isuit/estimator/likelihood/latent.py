@@ -11,6 +11,7 @@ from scipy.special import expit
 from isuit import columns
 from isuit.domain import FloatArray, IntArray
 
+from ..model.arrow import Factor
 from ..model.counts import Counts
 from ..model.curves import CurveSpace, ItemCurve
 from ..model.density import FUNCTIONS, SHAPES
@@ -18,10 +19,23 @@ from ..model.population import Units, population_of
 from ..model.smoothing import FIXED, precisions
 from .quadrature import MarginalLikelihood, Parameters, fixed_parameters
 from .single_curve import SingleCurve
-from .solver import PREDICTING, Problem, Progress, Solution, State, evaluate, of_part, penalised, solve
+from .solver import (
+    PREDICTING,
+    TOLERANCE,
+    Problem,
+    Progress,
+    Solution,
+    State,
+    evaluate,
+    is_thinned,
+    of_part,
+    penalised,
+    solve,
+)
 
 _FLATTENING = 0.35
 _SMALL_STEP = 1e-4  # of the parameter that moves most, in a central difference
+_ROUGHLY = 0.1  # standard errors from the maximum at which a fit is left that another one starts from
 _FIRST_PRECISIONS = (1.0, 3.0)  # logarithms, of the density's coefficients: of its skewness and tails, of the rest
 
 
@@ -245,26 +259,50 @@ def fit_latent(
     correlated: bool = False,
     near: LatentFit | None = None,
     progress: Progress | None = None,
+    roughly: bool = False,
 ) -> LatentFit:
     """Fit skill and difficulty, starting from the single curve.
 
-    Or from a fit of the whole cohort, near which the fit of a part must be; such a fit predicts and has no errors.
+    Or from a fit of the whole cohort, near which the fit of a part must be; such a fit predicts and has no errors. With
+    `roughly`, many riders are fitted to a tenth of a standard error only, and errors are those that a part of them
+    tells: enough for tests, and to start another fit from.
     """
     problem = _problem(counts, space, correlated)
     if near is not None and near.problem.likelihood.density:
         problem = _with_density(problem, near.problem.likelihood.density)
     if near is None:
-        return _solved(space, problem, solve(problem, _from_single_curve(problem, counts, space, single), progress))
+        start = _from_single_curve(problem, counts, space, single)
+        if roughly and is_thinned(problem, start):
+            return _solved(space, problem, _rough(problem, start, progress))
+        return _solved(space, problem, solve(problem, start, progress))
     return _solved(space, problem, solve(problem, _from_near(problem, near), progress, PREDICTING, certainty=False))
 
 
 def estimate_density(normal: LatentFit, progress: Progress | None = None) -> LatentFit:
-    """The same model with a density of skill that is estimated, from the fit that takes skill as normal."""
+    """The same model with a density of skill that is estimated, from the fit that takes skill as normal.
+
+    Sums over many riders of a table's values hold no more digits than a fit that predicts asks for.
+    """
     problem, before = _with_density(normal.problem, FUNCTIONS), normal.solution
     border, own = normal.problem.shape.split(before.phi)
     phi = problem.shape.join(np.concatenate([border, np.zeros(FUNCTIONS)]), own)
     begin = State(phi, np.append(before.rho, _FIRST_PRECISIONS), before.at.posterior.near)
-    return _solved(normal.space, problem, solve(problem, begin, progress))
+    many = is_thinned(problem, begin)
+    return _solved(normal.space, problem, solve(problem, begin, progress, PREDICTING if many else TOLERANCE))
+
+
+def finished(fit: LatentFit, progress: Progress | None = None) -> LatentFit:
+    """The fit at its maximum, with its errors, of one that was made roughly."""
+    rough = fit.solution
+    begin = State(rough.phi, rough.rho, rough.at.posterior.near, rough.information)
+    return _solved(fit.space, fit.problem, solve(fit.problem, begin, progress))
+
+
+def _rough(problem: Problem, start: State, progress: Progress | None) -> Solution:
+    found = solve(problem, start, progress, _ROUGHLY, certainty=False)
+    if found.no_skill or found.information is None:
+        return found
+    return replace(found, factor=Factor(found.information.plus(precisions(found.rho, problem.groups))))
 
 
 def _solved(space: CurveSpace, problem: Problem, solution: Solution) -> LatentFit:

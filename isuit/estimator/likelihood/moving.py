@@ -286,3 +286,8 @@ class MovingProblem(Problem):
     def parameters(self, phi: FloatArray) -> MovingParameters:
         n, nothing = 1 + self.curve.plain.shared_size, np.zeros(0)
         return MovingParameters(float(phi[0]), phi[1:n], np.zeros((0, 0)), phi[n:-1], nothing, NORMAL, float(phi[-1]))
+
+    @property
+    def estimates_density(self) -> bool:
+        """No: the walk stands where coefficients of a density would."""
+        return False

@@ -37,6 +37,7 @@ _MOST_STEPS = 80
 _MOST_CHOICES = 25  # of the smoothing, before it is held as it is
 _LEAP, _FALL = 3.0, 12.0  # most that a log precision rises and falls in one step
 _SETTLED = 0.02  # change of a log precision below which the smoothing is held
+_SETTLED_DENSITY = 0.1  # the same, of a density of many riders, where each further choice costs a pass over them
 _CONTRACTION = 0.3  # a step must shrink the gradient by this, or the information is computed anew
 _LONG_STEP = 3.0  # standard errors; longer steps are checked against the likelihood
 _FAR = 20.0  # standard errors; after such a step the information is that of another place
@@ -83,6 +84,11 @@ class Problem:
         return self.shape.border - self.likelihood.density
 
     @property
+    def estimates_density(self) -> bool:
+        """Whether the last two precisions are those of a density of skill."""
+        return bool(self.likelihood.density)
+
+    @property
     def regressors(self) -> bool:
         """Whether the population has any."""
         return bool(self.shape.places or self._first_of_density > 1 + self.curve.plain.shared_size)
@@ -99,7 +105,7 @@ class Problem:
 
     def limited(self, rho: FloatArray) -> FloatArray:
         """Log precisions, with those of the density within bounds: neither exactly normal nor finer than tables are."""
-        if not self.likelihood.density:
+        if not self.estimates_density:
             return rho
         return np.concatenate([rho[:-2], np.clip(rho[-2:], *DENSITY_PRECISIONS)])
 
@@ -180,12 +186,9 @@ def solve(
 
 def _thinned(problem: Problem, start: State) -> State:
     """The start that a fit of every eighth rider gives, where there are riders enough."""
+    if not is_thinned(problem, start):
+        return start
     riders = problem.likelihood.counts.riders
-    # Places' own parameters hang on their own riders: an eighth of them is no start, and costs as much as a step.
-    if riders < max(_FEW_RIDERS, _THINNING * start.phi.size) or problem.shape.places:
-        return start
-    if start.near or start.information is not None:
-        return start
     thin = problem.of_riders(slice(None, None, _THINNING))
     part = solve(thin, replace(start, windows=None), tolerance=_CLOSE, certainty=False)
     if part.no_skill or part.information is None:
@@ -193,6 +196,15 @@ def _thinned(problem: Problem, start: State) -> State:
     # Good enough for the first steps, which only have to come near.
     share = riders / thin.likelihood.counts.riders
     return replace(start, phi=part.phi, rho=part.rho, information=part.information.scaled(share))
+
+
+def is_thinned(problem: Problem, start: State) -> bool:
+    """Whether a fit of every eighth rider gives the start.
+
+    Places' own parameters hang on their own riders: an eighth of them is no start, and costs as much as a step.
+    """
+    enough = problem.likelihood.counts.riders >= max(_FEW_RIDERS, _THINNING * start.phi.size)
+    return enough and not problem.shape.places and not start.near and start.information is None
 
 
 def of_part(information: Arrow, problem: Problem, share: float, by_place: FloatArray) -> Arrow:
@@ -228,6 +240,9 @@ class _Climb:
         self._moved, self._norm_before, self._highest = 0.0, np.inf, 1.0
         self._choices, self._held, self._same = 0, start.held, False
         self._change = np.zeros_like(start.rho)  # of the log precisions, the last time
+        self._settled = np.full(start.rho.size, _SETTLED)
+        if problem.estimates_density and problem.likelihood.counts.riders >= _FEW_RIDERS:
+            self._settled[-2:] = _SETTLED_DENSITY
         self.norm = np.inf
 
     def look(self) -> None:
@@ -244,11 +259,15 @@ class _Climb:
         self._refuse_what_is_told_wholly()
         self._windows = self._at.posterior.near
         if anew:
-            self._own, self._moved = self._at, 0.0
-            self._information, self._complete = with_curvature(self._problem, self.phi, self._at), self._at.complete
-            self._factor, self._learnt, self._before, self._norm_before = None, [], None, np.inf
+            self._inform()
         elif self._held and self._before is not None:
             self._learn(*self._before)
+
+    def _inform(self) -> None:
+        """Take the information of the pass at hand."""
+        self._own, self._moved = self._at, 0.0
+        self._information, self._complete = with_curvature(self._problem, self.phi, self._at), self._at.complete
+        self._factor, self._learnt, self._before, self._norm_before = None, [], None, np.inf
 
     def _refuse_what_is_told_wholly(self) -> None:
         """Where every outcome can be told, parameters only grow: there is no maximum."""
@@ -275,16 +294,28 @@ class _Climb:
         try:
             rho = self._chosen(self._information)
         except LinAlgError:
-            rho = self._chosen(self._fallback())
+            rho = self._chosen_here()
         # Far from the maximum the choice is a guess, and a precision that leaps up makes the penalty all that counts.
         change = np.clip(self._problem.limited(rho) - self.rho, -_FALL, _LEAP)
         self._choices += 1
-        self._same = float(np.max(np.abs(change), initial=0.0)) <= _SETTLED
+        self._same = bool(np.all(np.abs(change) <= self._settled))
         # One that turns back has gone too far: half of the way, so that it does not swing.
         before = np.abs(self._change)
         change = np.where(change * self._change < 0, np.clip(change, -before, before) / 2, change)
         self._change = change
         self.rho = self._problem.limited(np.round((self.rho + change) / STEP) * STEP)
+
+    def _chosen_here(self) -> FloatArray:
+        """From the information of this very place, where that of another is of no use."""
+        if self._own is not self._at:
+            self._at = evaluate(self._problem, self.phi, self._windows, True)[0]
+            self._inform()
+            assert self._information is not None
+            try:
+                return self._chosen(self._information)
+            except LinAlgError:
+                pass
+        return self._chosen(self._fallback())
 
     def _chosen(self, information: Arrow) -> FloatArray:
         b = information.times(self.phi) + self._at.gradient

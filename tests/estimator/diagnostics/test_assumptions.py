@@ -19,8 +19,15 @@ RIDERS, OUTCOMES, SITES = 150, 25, 3
 
 
 def checked(
-    seed: int, riders: int = RIDERS, steeper: float = 0.0, skewed: bool = False, sites: int = 0, apart: float = 0.0
-) -> dict[str, Any]:
+    seed: int,
+    riders: int = RIDERS,
+    steeper: float = 0.0,
+    skewed: bool = False,
+    sites: int = 0,
+    apart: float = 0.0,
+    floor: float = 0.0,
+    lapse: float = 0.0,
+) -> Any:
     """The tests of a cohort in which one assumption may not hold."""
     generator = np.random.default_rng(seed)
     rider = np.repeat(np.arange(riders), OUTCOMES)
@@ -34,6 +41,7 @@ def checked(
         site = np.where(away, generator.integers(0, sites, rider.size), home[rider])
         difficulty = difficulty + apart * unit * (home[rider] == 0)
     success = expit(2.0 * (1 + steeper * unit) * skill[rider] - 2.0 * difficulty)
+    success = floor + (1 - floor - lapse) * success
     outcome = (generator.random(rider.size) < success).astype(np.int64)
     fit = latent_fit(observations(rider, metric, outcome, site))
     return assumptions.tests(fit, None)
@@ -44,7 +52,7 @@ def test_a_true_model_is_seldom_rejected() -> None:
     """Each test at 5 %: more than 7 rejections of 40 would come by chance once in 300 times."""
     plain = [checked(seed) for seed in range(COHORTS)]
     with_sites = [checked(seed, sites=SITES) for seed in range(COHORTS // 2)]
-    for name in ("discrimination_by_metric", "normality_of_skill"):
+    for name in ("discrimination_by_metric", "normality_of_skill", "lower_asymptote", "upper_asymptote"):
         assert sum(getattr(found, name).p_value < 0.05 for found in plain) <= 7, name
         assert sum(getattr(found, name).p_value > 0.5 for found in plain) >= 11, name
     assert sum(found.difficulty_by_clientele.p_value < 0.05 for found in with_sites) <= 4
@@ -71,6 +79,26 @@ def test_difficulty_that_differs_between_clienteles_is_found() -> None:
     assert found.p_value < 1e-3
     assert found.clienteles == SITES
     assert "clienteles" in found.sentence
+
+
+def test_a_floor_is_told_from_lapses() -> None:
+    """Each has its own sentence and size, and neither is mistaken for the other."""
+    for floor, lapse in ((0.5, 0.0), (0.0, 0.08)):
+        found = checked(6, riders=300, floor=floor, lapse=lapse)
+        there, other = found.lower_asymptote, found.upper_asymptote
+        if lapse:
+            there, other = other, there
+        assert there.p_value < assumptions.LEVEL
+        assert 0.3 * (floor + lapse) < there.size < 2 * (floor + lapse)
+        assert ("guess" if floor else "lapse") in there.sentence
+        assert other.p_value > 0.5
+        assert other.sentence is None
+
+
+def test_skewed_skill_is_no_asymptote() -> None:
+    found = checked(2, skewed=True)
+    assert found.lower_asymptote.p_value > assumptions.LEVEL
+    assert found.upper_asymptote.p_value > assumptions.LEVEL
 
 
 def test_some_riders_of_a_large_cohort_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:

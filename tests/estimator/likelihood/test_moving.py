@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.special import expit, log_expit
 
-from isuit.estimator.likelihood.moving import MovingLikelihood, MovingParameters, MovingPosterior
+from isuit.estimator.likelihood.moving import MovingLikelihood, MovingParameters, MovingPosterior, MovingProblem
 from isuit.estimator.likelihood.quadrature import MarginalLikelihood, Parameters
 from isuit.estimator.model.basis import spline_for
 from isuit.estimator.model.counts import count
@@ -173,3 +173,13 @@ def test_a_rider_may_have_ten_thousand_occasions() -> None:
     found = cohort.at(replace(cohort.p, regression=np.zeros(2)))
     assert found.exact
     assert np.isfinite(found.gradient).all()
+
+
+def test_its_smoothing_has_no_bounds() -> None:
+    """The walk stands where coefficients of a density would, and the bounds of a density's precisions are not its own:
+    they once kept the curve of moving skill from being smooth, and exposure from being shrunk."""
+    cohort = Cohort()
+    shape = cohort.likelihood.shape(cohort.curve.at(1.0, cohort.p.shared, cohort.p.own))
+    problem = MovingProblem(cohort.likelihood, cohort.curve, np.zeros(shape.size, np.int64), shape)
+    rho = np.array([19.0, 12.0, -11.0])
+    np.testing.assert_array_equal(problem.limited(rho), rho)
