@@ -1,18 +1,19 @@
-"""The list of commands. Heavy imports happen inside the commands, so that `--help` is immediate."""
+"""The list of commands. A command's module is imported when it is asked for, and heavy things inside the commands, so
+that `--help` is immediate."""
 
 from __future__ import annotations
 
 import os
 import sys
 import time
-from copy import copy
-from typing import Annotated
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Annotated, NamedTuple
 
 import typer
 
 from isuit.errors import IsuitError, unexpected
 
-from . import answers, audit, beside, cohorts, demo, fits, proofs, releases, reports, riders
 from .output import Verbose, note, tell
 from .streams import exit_code, outlast
 
@@ -23,13 +24,6 @@ OFFICER = "A data-protection officer: begin with isuit delete-rider ID --dry-run
 READER = "The public atlas: begin with isuit export-atlas, and its readers with isuit check-release FILE"
 STORE = "The store"
 PAPER = "The paper's experiment: begin here without data of your own"
-
-app = typer.Typer(
-    name="isuit",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
 
 
 def _print_versions(wanted: bool) -> None:
@@ -46,7 +40,6 @@ def _print_versions(wanted: bool) -> None:
     raise typer.Exit
 
 
-@app.callback()
 def isuit(
     version: Annotated[
         bool,
@@ -63,45 +56,118 @@ def isuit(
     Verbose.since = time.monotonic() if verbose else None
 
 
-app.command("fit", rich_help_panel=SCIENTIST)(fits.fit)
-app.command("add", rich_help_panel=SCIENTIST)(cohorts.add)
-app.command("fits", rich_help_panel=SCIENTIST)(fits.fits)
-app.command("show", rich_help_panel=SCIENTIST)(fits.show)
-app.command("report", rich_help_panel=SCIENTIST)(reports.report)
-app.command("score", rich_help_panel=SCIENTIST)(answers.score)
-app.command("rank", rich_help_panel=SCIENTIST)(beside.rank)
-app.command("compare", rich_help_panel=SCIENTIST)(beside.compare)
-app.command("alias", rich_help_panel=SCIENTIST)(beside.alias)
-app.command("atlas", rich_help_panel=SCIENTIST)(answers.atlas)
-app.command("trajectory", rich_help_panel=SCIENTIST)(answers.trajectory)
-app.command("verify", rich_help_panel=AUDITOR)(audit.verify)
-app.command("rederive", rich_help_panel=AUDITOR)(audit.rederive)
-app.command("bundle", rich_help_panel=AUDITOR)(audit.bundle)
-app.command("head", rich_help_panel=AUDITOR)(proofs.head)
-app.command("prove", rich_help_panel=AUDITOR)(proofs.prove)
-app.command("check-proof", rich_help_panel=AUDITOR)(proofs.check_proof)
-app.command("witness", rich_help_panel=AUDITOR)(proofs.witness)
-app.command("rotate-key", rich_help_panel=AUDITOR)(proofs.rotate_key)
-app.command("hash", rich_help_panel=AUDITOR)(cohorts.hash_cohort)
-app.command("canonicalise", rich_help_panel=AUDITOR)(cohorts.canonicalise)
-app.command("delete-rider", context_settings=riders.ANY_ID, rich_help_panel=OFFICER)(riders.delete_rider)
-app.command("receipt", rich_help_panel=OFFICER)(riders.receipt)
-app.command("show-rider", context_settings=riders.ANY_ID, rich_help_panel=OFFICER)(riders.show_rider)
-app.command("reinstate", context_settings=riders.ANY_ID, rich_help_panel=OFFICER)(riders.reinstate)
-app.command("pseudonymise", rich_help_panel=OFFICER)(riders.pseudonymise)
-app.command("export-atlas", rich_help_panel=READER)(releases.export_atlas)
-app.command("check-release", rich_help_panel=READER)(releases.check_release)
-app.command("status", rich_help_panel=STORE)(fits.status)
-app.command("init", rich_help_panel=STORE)(fits.init)
-app.command("latent-demo", rich_help_panel=PAPER)(demo.latent_demo)
+class Command(NamedTuple):
+    """A command, its place in the help, and its function, whose module is imported when it is asked for."""
+
+    name: str
+    panel: str
+    module: str
+    function: str
+    any_id: bool = False  # takes an ID, which may look like an option
 
 
-def _asked(words: list[str]) -> typer.Typer:
-    """The app with the command that is named: to build the options of all others takes longer than most commands."""
-    asked = copy(app)
-    named = [command for command in app.registered_commands if [command.name] == words]
-    asked.registered_commands = named or app.registered_commands
-    return asked
+COMMANDS = (
+    Command("fit", SCIENTIST, "fits", "fit"),
+    Command("add", SCIENTIST, "cohorts", "add"),
+    Command("fits", SCIENTIST, "fits", "fits"),
+    Command("show", SCIENTIST, "fits", "show"),
+    Command("report", SCIENTIST, "reports", "report"),
+    Command("score", SCIENTIST, "answers", "score"),
+    Command("rank", SCIENTIST, "beside", "rank"),
+    Command("compare", SCIENTIST, "beside", "compare"),
+    Command("alias", SCIENTIST, "beside", "alias"),
+    Command("atlas", SCIENTIST, "answers", "atlas"),
+    Command("trajectory", SCIENTIST, "answers", "trajectory"),
+    Command("verify", AUDITOR, "audit", "verify"),
+    Command("rederive", AUDITOR, "audit", "rederive"),
+    Command("bundle", AUDITOR, "audit", "bundle"),
+    Command("head", AUDITOR, "proofs", "head"),
+    Command("prove", AUDITOR, "proofs", "prove"),
+    Command("check-proof", AUDITOR, "proofs", "check_proof"),
+    Command("witness", AUDITOR, "proofs", "witness"),
+    Command("rotate-key", AUDITOR, "proofs", "rotate_key"),
+    Command("hash", AUDITOR, "cohorts", "hash_cohort"),
+    Command("canonicalise", AUDITOR, "cohorts", "canonicalise"),
+    Command("delete-rider", OFFICER, "riders", "delete_rider", any_id=True),
+    Command("receipt", OFFICER, "riders", "receipt"),
+    Command("show-rider", OFFICER, "riders", "show_rider", any_id=True),
+    Command("reinstate", OFFICER, "riders", "reinstate", any_id=True),
+    Command("pseudonymise", OFFICER, "riders", "pseudonymise"),
+    Command("export-atlas", READER, "releases", "export_atlas"),
+    Command("check-release", READER, "releases", "check_release"),
+    Command("status", STORE, "fits", "status"),
+    Command("init", STORE, "fits", "init"),
+    Command("latent-demo", PAPER, "demo", "latent_demo"),
+)
+
+
+def _module(name: str) -> ModuleType:  # noqa: PLR0911  # one for each module
+    """A module of commands. Each import is written out, so that whoever looks for what imports what finds it."""
+    match name:
+        case "answers":
+            from . import answers
+
+            return answers
+        case "audit":
+            from . import audit
+
+            return audit
+        case "beside":
+            from . import beside
+
+            return beside
+        case "cohorts":
+            from . import cohorts
+
+            return cohorts
+        case "demo":
+            from . import demo
+
+            return demo
+        case "fits":
+            from . import fits
+
+            return fits
+        case "proofs":
+            from . import proofs
+
+            return proofs
+        case "releases":
+            from . import releases
+
+            return releases
+        case "reports":
+            from . import reports
+
+            return reports
+        case _:
+            from . import riders
+
+            return riders
+
+
+def app_of(commands: Sequence[Command] = COMMANDS) -> typer.Typer:
+    """The command line with these commands."""
+    app = typer.Typer(
+        name="isuit",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(isuit)
+    for command in commands:
+        module = _module(command.module)
+        settings = module.ANY_ID if command.any_id else None
+        app.command(command.name, context_settings=settings, rich_help_panel=command.panel)(
+            getattr(module, command.function)
+        )
+    return app
+
+
+def _asked(words: Sequence[str]) -> typer.Typer:
+    """With the command that is named alone: to import the others and build their options takes longer than most do."""
+    named = [command for command in COMMANDS if [command.name] == words]
+    return app_of(named or COMMANDS)
 
 
 def main() -> None:

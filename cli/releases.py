@@ -105,11 +105,11 @@ def check_release(
 ) -> None:
     """Verify a release's row count, digest, schema and proof; needs no store."""
     from isuit.errors import CheckFailed
-    from isuit.service.release_checks import check_release as check
+    from isuit.service.release_checks import checked, report_of
 
-    found = check(file, trusted_key)
+    found = checked(file, trusted_key)
     if json:
-        print_json(found)
+        print_json(report_of(found))
     elif found.ok:
         print(f"release {found.release}: {found.rows} rows, digest {found.digest}")
         if found.origin is not None:

@@ -18,7 +18,6 @@ ELSEWHERE = {
     "experiment": "cli/test_demo.py",
     "schemas": "published/test_schemas.py",
     "record": "estimator/diagnostics/test_record.py",
-    "documents": "fuzz",
 }
 
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from isuit.cli.app import app
+from isuit.cli.app import app_of
 from typer.models import ArgumentInfo, OptionInfo
 
 PAGE = Path(__file__).with_name("cli.md")
@@ -70,7 +70,7 @@ def parameters(function: Any) -> list[Parameter]:
 
 def reference() -> str:
     parts, panel = [HEAD], None
-    for command in app.registered_commands:
+    for command in app_of().registered_commands:
         if command.rich_help_panel != panel:
             panel = command.rich_help_panel
             parts.append(f"## {str(panel).split(':')[0]}\n")

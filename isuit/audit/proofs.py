@@ -6,14 +6,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from isuit.audit import merkle
 from isuit.audit.checkpoints import Checkpoint
 from isuit.audit.notes import BadNote, Note, VerifierKey
 from isuit.audit.rotations import reachable
 from isuit.documents import from_json
-from isuit.published.proofs import ConsistencyProof, InclusionProof, Proof
+
+if TYPE_CHECKING:
+    from isuit.published.proofs import ConsistencyProof, InclusionProof, Proof
 
 
 def problems_of(proof: Proof, trusted: VerifierKey | None, kept: Note | None) -> Iterator[str]:

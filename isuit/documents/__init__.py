@@ -8,6 +8,7 @@ not. So there is one place that decides what a file may cost:
     yaml       the same for YAML, whose aliases can stand for far more than the file holds
     tables     CSV and Parquet that fit into memory whole
     records    dataclasses from JSON objects, each field of its declared type
+    schema     objects held against a published JSON Schema
 
 A refusal is an `UnsafeDocument`: one sentence that says what the file is for, and nothing of its content.
 """

@@ -9,18 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args
-
-from pydantic import BaseModel, ValidationError
+from typing import TYPE_CHECKING, Any
 
 from isuit.audit.notes import VerifierKey
 from isuit.documents import UnsafeDocument, finite, from_json, from_json_lines, read_bytes
 from isuit.documents.notation import Refused, integer
+from isuit.documents.schema import Schema, violations
 from isuit.errors import InputError
-from isuit.published.releases import Format, ReleaseCheck, ReleaseMetadata, ReleaseRow
-from isuit.release.format import lines_digest
+from isuit.release.format import line_of, lines_digest
 from isuit.release.names import FLOATS, INTEGERS, METADATA_KEY, format_of, metadata_path
 from isuit.release.proof import unproved
+from isuit.schemas import published_schema  # type: ignore[import-not-found]  # in the tree it is schemas/
+
+if TYPE_CHECKING:
+    from isuit.published.releases import Format
 
 RELEASE = "the release"  # how a refusal calls it
 LARGEST = 256 << 20  # bytes; a row takes about 400
@@ -35,6 +37,24 @@ class ReadRelease:
     metadata: Any  # None where it is missing
 
 
+@dataclass(frozen=True)
+class Checked:
+    """What a check found, with the fields of the published report (`ReleaseCheck`)."""
+
+    format: Format
+    rows: int
+    problems: list[str]
+    release: str | None = None
+    digest: str | None = None
+    origin: str | None = None
+    key: str | None = None
+    trusted: bool = False
+
+    @property
+    def ok(self) -> bool:
+        return not self.problems
+
+
 def _damage(kind: Format) -> tuple[type[Exception], ...]:
     """What a file may raise that holds other values than a release's. H3 takes a cell of 400 digits for an integer."""
     found = (ValueError, KeyError, TypeError, AttributeError, OverflowError)
@@ -46,13 +66,12 @@ def _damage(kind: Format) -> tuple[type[Exception], ...]:
     return (*found, pa.ArrowException, h3.H3BaseException)
 
 
-def check_file(path: Path, trusted: VerifierKey | None = None) -> ReleaseCheck:
+def check_file(path: Path, trusted: VerifierKey | None = None) -> Checked:
     """Row count, digest, schema and proof of a release's file; every problem is listed, none quotes a value.
 
     With a key that is trusted the file must prove that a log under this key has the release.
     """
     kind = format_of(path)
-    assert kind in get_args(Format)
     readers: dict[Format, Callable[[Path], ReadRelease]] = {
         "jsonl": _read_jsonl,
         "csv": _read_csv,
@@ -68,59 +87,61 @@ def check_file(path: Path, trusted: VerifierKey | None = None) -> ReleaseCheck:
         raise UnsafeDocument(f"{RELEASE} {error}") from None
     except _damage(kind) as error:
         problem = f"the file is damaged or cut short: it cannot be read as {kind} ({type(error).__name__})"
-        nothing = {"release": None, "digest": None, "origin": None, "key": None}
-        return ReleaseCheck(ok=False, rows=0, format=kind, trusted=False, problems=[problem], **nothing)
+        return Checked(kind, 0, [problem])
     problems: list[str] = []
-    rows = [row for row in _validated(ReleaseRow, found.rows, "row", problems) if isinstance(row, ReleaseRow)]
-    digest = lines_digest(row.line() for row in rows)
+    schema = published_schema("release-row")
+    rows = list(_following(schema, found.rows, "row", problems))
+    digest = lines_digest(line_of(row, schema["properties"]) for row in rows)
     metadata = None
     if found.metadata is None:
         problems.append("the metadata are missing: the file is cut short, or its metadata file is not beside it")
     else:
-        described = list(_validated(ReleaseMetadata, [found.metadata], "metadata", problems))
-        metadata = described[0] if described and isinstance(described[0], ReleaseMetadata) else None
+        described = _following(published_schema("release-metadata"), [found.metadata], "metadata", problems)
+        metadata = next(described, None)
     if metadata is not None:
         problems.extend(_disagreements(rows, len(found.rows), digest, metadata))
-        problems.extend(unproved(found.metadata, metadata, digest, trusted))
-    proof = None if metadata is None else metadata.proof
-    return ReleaseCheck(
-        ok=not problems,
-        release=None if metadata is None else metadata.release,
-        rows=len(found.rows),
+        problems.extend(unproved(metadata, digest, trusted))
+    key = ((metadata or {}).get("proof") or {}).get("key")
+    return Checked(
+        kind,
+        len(found.rows),
+        problems,
+        release=None if metadata is None else metadata["release"],
         digest=digest,
-        format=kind,
-        origin=None if proof is None else proof.key.partition("+")[0],
-        key=None if proof is None else proof.key,
-        trusted=trusted is not None and proof is not None and not problems,
-        problems=problems,
+        origin=None if key is None else key.partition("+")[0],
+        key=key,
+        trusted=trusted is not None and key is not None and not problems,
     )
 
 
-def _disagreements(rows: list[ReleaseRow], number: int, digest: str, metadata: ReleaseMetadata) -> Iterator[str]:
-    if number != metadata.rows:
-        yield f"the file has {number} rows and its metadata speak of {metadata.rows}: rows are missing or were added"
-    if digest != metadata.digest:
+def _disagreements(rows: list[dict[str, Any]], number: int, digest: str, metadata: dict[str, Any]) -> Iterator[str]:
+    if number != (told := metadata["rows"]):
+        yield f"the file has {number} rows and its metadata speak of {told}: rows are missing or were added"
+    if digest != metadata["digest"]:
         yield "the rows do not have the digest in the metadata: a row was changed, added, moved or removed"
-    if len({row.h3 for row in rows}) != metadata.cells:
+    if len({row["h3"] for row in rows}) != metadata["cells"]:
         yield "the number of cells is not the one in the metadata"
-    if any(row.release != metadata.release for row in rows):
+    if any(row["release"] != metadata["release"] for row in rows):
         yield "rows and metadata name different releases"
-    if [row.key for row in rows] != sorted({row.key for row in rows}):
+    keys = [(row["activity"], row["dimension"], row["h3"], row["metric"]) for row in rows]
+    if keys != sorted(set(keys)):
         yield "the rows are not sorted by activity, dimension, cell and metric, or one is there twice"
 
 
-def _validated(model: type[BaseModel], values: list[Any], what: str, problems: list[str]) -> Iterator[BaseModel]:
+def _following(schema: Schema, values: list[Any], what: str, problems: list[str]) -> Iterator[dict[str, Any]]:
+    """The values that follow a schema; of the others the first are named."""
     wrong = 0
     for number, value in enumerate(values, start=1):
-        try:
-            yield model.model_validate(value)
-        except ValidationError as error:
-            wrong += 1
-            if wrong <= MOST_LISTED:
-                # A name that is no field is content of the file, and not repeated.
-                fields = {str(part["loc"][0]) if part["loc"] else what for part in error.errors()}
-                named = sorted(field if field in model.model_fields else "a name that is no field" for field in fields)
-                problems.append(f"{what} {number} does not follow the schema: {', '.join(dict.fromkeys(named))}")
+        broken = violations(schema, value)
+        if not broken:
+            yield value
+            continue
+        wrong += 1
+        if wrong <= MOST_LISTED:
+            # A name that is no field is content of the file, and not repeated.
+            known = {name: name for name in schema["properties"]} | {"": what}
+            named = sorted({known.get(name, "a name that is no field") for name in broken})
+            problems.append(f"{what} {number} does not follow the schema: {', '.join(named)}")
     if wrong > MOST_LISTED:
         problems.append(f"{wrong - MOST_LISTED} more of {what} do not follow the schema")
 

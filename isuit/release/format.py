@@ -14,12 +14,22 @@ from typing import Any, NamedTuple
 
 import rfc8785
 
+from isuit.release.names import FLOATS, INTEGERS
+
 
 def lines_digest(lines: Iterable[str]) -> str:
     state = hashlib.sha256()
     for line in lines:
         state.update(line.encode() + b"\n")
     return state.hexdigest()
+
+
+def line_of(row: Mapping[str, Any], fields: Iterable[str]) -> str:
+    """A row that was read as a line of a release, without its LF: its `fields` in their order, measures as floats."""
+    written = {name: float(row[name]) if name in FLOATS and row[name] is not None else row[name] for name in fields} | {
+        name: int(row[name]) for name in INTEGERS if row[name] is not None
+    }
+    return json.dumps(written, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 def metadata_digest(metadata: Mapping[str, Any]) -> str:

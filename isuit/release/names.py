@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from isuit.errors import InputError
-from isuit.published.releases import Format
+
+if TYPE_CHECKING:
+    from isuit.published.releases import Format
 
 EXTENSIONS: dict[Format, str] = {
     "jsonl": "jsonl",

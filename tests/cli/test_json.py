@@ -11,7 +11,7 @@ import jsonschema
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from isuit.cli.app import app
+from isuit.cli.app import COMMANDS as LISTED
 
 from isuit.published.schemas import SCHEMAS, printed_by
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from conftest import Answer
 
 FOLDER = Path(__file__).parents[2] / "schemas"
-COMMANDS = [str(command.name) for command in app.registered_commands]
+COMMANDS = [command.name for command in LISTED]
 SITES = "site,latitude,longitude\nnorth,60,10\nsouth,45.5,-3.25\n"
 
 

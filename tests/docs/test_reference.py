@@ -9,7 +9,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from isuit.cli.app import app
+from isuit.cli.app import app_of
 
 from . import pages
 
@@ -36,7 +36,7 @@ def test_the_reference_is_generated_from_the_app(make_cli: ModuleType) -> None:
 
 def test_every_command_has_help_json_and_a_place_in_the_reference(make_cli: ModuleType) -> None:
     written = (DOCS / "reference" / "cli.md").read_text()
-    for command in app.registered_commands:
+    for command in app_of().registered_commands:
         assert command.rich_help_panel, f"{command.name} has no panel in `isuit --help`"
         assert (command.callback.__doc__ or "").strip(), f"{command.name} has no help"
         assert f"### isuit {command.name}\n" in written
@@ -90,7 +90,7 @@ def test_every_command_named_in_a_page_exists(make_cli: ModuleType) -> None:
         command.name: {
             option for part in make_cli.parameters(command.callback) if part.is_option for option in part.options
         }
-        for command in app.registered_commands
+        for command in app_of().registered_commands
     }
     for path in every_page():
         if path.name == "CHANGELOG.md":

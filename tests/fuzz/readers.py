@@ -289,7 +289,7 @@ def _check_release(name: str) -> Callable[[Path], Any]:
         found = check_file(folder / name)
         assert CANARY not in str(found.problems)
         assert len("; ".join(found.problems)) < 20_000
-        return found.model_dump_json()
+        return repr(found)
 
     return read
 

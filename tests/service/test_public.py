@@ -15,7 +15,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from isuit.cli.app import app
+from isuit.cli.app import COMMANDS as LISTED
 
 import isuit
 from isuit.service.notebook import RecordedFit, StoreHandle
@@ -49,7 +49,7 @@ def public() -> Iterator[tuple[str, Any]]:
 
 
 def test_a_notebook_can_do_what_the_command_line_does() -> None:
-    assert {command.name for command in app.registered_commands} == set(COMMANDS)
+    assert {command.name for command in LISTED} == set(COMMANDS)
     for place in COMMANDS.values():
         owner, name = place.split(".")
         assert callable(getattr(OWNERS[owner], name)), place
