@@ -357,15 +357,13 @@ class MarginalLikelihood:
         """Parameters that are not estimated touch nothing: the origin's clientele, a curve where there is no site."""
         if not matrix.shape.places:
             return matrix
-        fixed = fixed_parameters(self.population, sites, matrix.shape.width)
-        for place in np.flatnonzero(fixed.any(axis=1)).tolist():
-            gone = np.flatnonzero(fixed[place])
-            matrix.cross[place, gone] = 0.0
-            matrix.own[place, gone] = 0.0
-            matrix.own[place][:, gone] = 0.0
-            matrix.own[place, gone, gone] = 1.0
-            matrix.pairs[np.ix_(matrix.first == place, gone)] = 0.0
-            matrix.pairs[np.ix_(matrix.second == place, np.arange(matrix.shape.width), gone)] = 0.0
+        fixed, width = fixed_parameters(self.population, sites, matrix.shape.width), matrix.shape.width
+        matrix.cross[fixed] = 0.0
+        matrix.own[fixed] = 0.0
+        matrix.own.transpose(0, 2, 1)[fixed] = 0.0
+        matrix.own[:, np.arange(width), np.arange(width)] += fixed
+        matrix.pairs[fixed[matrix.first]] = 0.0
+        matrix.pairs.transpose(0, 2, 1)[fixed[matrix.second]] = 0.0
         return matrix
 
     def skill_variance(self, posterior: Posterior, curve: Curve, factor: Factor) -> FloatArray:

@@ -19,7 +19,7 @@ from scipy.linalg import LinAlgError
 from isuit.domain import FloatArray, IntArray
 from isuit.errors import EstimationError
 
-from ..model.arrow import Arrow, Factor, Shape
+from ..model.arrow import Arrow, Beginning, Factor, Shape
 from ..model.curves import Curve, ItemCurve
 from ..model.density import DENSITY_PRECISIONS, Density
 from ..model.smoothing import STEP, Correction, choose, precisions, tiny
@@ -43,6 +43,7 @@ _LONG_STEP = 3.0  # standard errors; longer steps are checked against the likeli
 _FAR = 20.0  # standard errors; after such a step the information is that of another place
 _CLOSE = 0.1  # standard errors from the maximum at which the information of some riders gives way to that of all
 _NEAR = 0.01  # standard errors, times the root of riders, within which the information changes by less than a percent
+_SAME = 1e-5  # the same, within which errors are those of the maximum in every digit that anybody compares
 _MOST_HALVINGS = 12  # of a step
 _ROUNDING = 1e-9  # relative, of a sum over outcomes
 _ROUGHLY = 1e-6  # relative: steps need no more, since the next pass corrects them
@@ -232,8 +233,9 @@ class _Climb:
         self.phi, self.rho, self._windows = start.phi, start.rho, start.windows
         self._information = start.information
         self._complete: Arrow | None = None  # of the same pass, if skills were known
-        self._own: Pass | None = None  # the last pass with information of this problem
+        self._looked = False  # whether an information was of this problem, and not of a like one
         self._factor: Factor | None = None
+        self._near: Beginning | None = None  # of the last factor
         self._learnt: list[tuple[FloatArray, FloatArray]] = []  # steps, and how the gradient changed over them
         self._before: tuple[FloatArray, FloatArray] | None = None
         self._left: tuple[FloatArray, float] | None = None  # where the last step began, and how high that was
@@ -248,12 +250,15 @@ class _Climb:
     def look(self) -> None:
         """A pass over the counts, with the information where none is at hand; half the way back where it fell."""
         anew = self._information is None
+        if anew:
+            self._forget()
         for _ in range(_MOST_HALVINGS):
             self._at, self._curve = evaluate(self._problem, self.phi, self._windows, anew)
             if not self._fell():
                 break
             assert self._left is not None
             self._length /= 2
+            self._forget()
             self.phi, anew = self._after(self._left[0], self._length), True
         self._left = None
         self._refuse_what_is_told_wholly()
@@ -265,9 +270,10 @@ class _Climb:
 
     def _inform(self) -> None:
         """Take the information of the pass at hand."""
-        self._own, self._moved = self._at, 0.0
+        self._looked, self._moved = True, 0.0
         self._information, self._complete = with_curvature(self._problem, self.phi, self._at), self._at.complete
-        self._factor, self._learnt, self._before, self._norm_before = None, [], None, np.inf
+        self._at = replace(self._at, information=None, complete=None)
+        self._learnt, self._before, self._norm_before = [], None, np.inf
 
     def _refuse_what_is_told_wholly(self) -> None:
         """Where every outcome can be told, parameters only grow: there is no maximum."""
@@ -307,7 +313,8 @@ class _Climb:
 
     def _chosen_here(self) -> FloatArray:
         """From the information of this very place, where that of another is of no use."""
-        if self._own is not self._at:
+        if self._is_far_from_information(0.0):
+            self._forget()
             self._at = evaluate(self._problem, self.phi, self._windows, True)[0]
             self._inform()
             assert self._information is not None
@@ -319,7 +326,7 @@ class _Climb:
 
     def _chosen(self, information: Arrow) -> FloatArray:
         b = information.times(self.phi) + self._at.gradient
-        return choose(information, b, self._problem.groups, self.rho, self._factor, self._correction(information))
+        return choose(information, b, self._problem.groups, self.rho, self._beginning, self._correction(information))
 
     def _correction(self, information: Arrow) -> Correction | None:
         """For the level of small places, which a quadratic says too little of; their first own coefficient it is."""
@@ -349,7 +356,7 @@ class _Climb:
         if (
             self._certainty
             and (self._same or self.norm < 0.5)
-            and self._is_far_from_information()
+            and self._is_far_from_information(_NEAR)
             and self._choices < _MOST_CHOICES
         ):
             self._information = None  # what is held is chosen where the maximum is
@@ -359,9 +366,9 @@ class _Climb:
         self._held, self._norm_before = True, np.inf
         self._factor = self._factored(weight, gradient)
 
-    def _is_far_from_information(self) -> bool:
+    def _is_far_from_information(self, allowed: float) -> bool:
         """Whether the last information of this problem is of parameters too far away to be that of these."""
-        return self._own is None or self._moved > _NEAR * np.sqrt(self._problem.likelihood.counts.riders)
+        return not self._looked or self._moved > allowed * np.sqrt(self._problem.likelihood.counts.riders)
 
     def report(self, progress: Progress | None, tolerance: float) -> None:
         """The gradient falls by orders of magnitude, so its logarithm tells how far the way still is."""
@@ -402,7 +409,7 @@ class _Climb:
                 length /= 2
                 self.phi = self._after(here, length)
         self._length = length
-        late = self._certainty and self._own is None and self.norm < _CLOSE
+        late = self._certainty and not self._looked and self.norm < _CLOSE
         # The population's part of the information goes with the discrimination.
         turned = self._problem.regression(here).any() and abs(self.phi[0] / here[0] - 1) > 0.1
         if self.norm > _FAR or late or turned:
@@ -427,14 +434,13 @@ class _Climb:
         return bool(self.phi[0] < NO_SKILL) and not self._problem.regressors
 
     def solution(self, steps: int) -> Solution:
-        """With the information of a pass so near to the maximum that it is the same there, if certainty is asked."""
+        """With the information at the maximum, if certainty is asked."""
         factor = None
         if self._certainty:
-            own = self._own
-            if own is None or self._is_far_from_information():
-                own = evaluate(self._problem, self.phi, self._windows, True)[0]
-            self._own, self._complete = own, own.complete
-            self._information = with_curvature(self._problem, self.phi, own)
+            if self._is_far_from_information(_SAME):
+                self._forget()
+                self._at = evaluate(self._problem, self.phi, self._windows, True)[0]
+                self._inform()
             factor = self._exactly(precisions(self.rho, self._problem.groups))
         return Solution(
             self.phi, self.rho, self._at, self._curve, factor, self._information, self.norm, steps, no_skill=False
@@ -445,6 +451,20 @@ class _Climb:
         return Solution(self.phi, self.rho, at, curve, None, None, 0.0, steps, no_skill=True)
 
     # The curvature
+
+    def _forget(self) -> None:
+        """Let go of the last information before a pass with another: each is as large as all pairs of places.
+
+        Of its factor the slope stays, where the next one's iterations begin.
+        """
+        self._information, self._complete = None, None
+        if self._factor is not None:
+            self._near = self._factor.beginning
+        self._factor = None
+
+    @property
+    def _beginning(self) -> Beginning | None:
+        return self._near if self._factor is None else self._factor.beginning
 
     def _fallback(self) -> Arrow:
         """The information if skills were known: far from the maximum that of the data can be indefinite."""
@@ -459,7 +479,7 @@ class _Climb:
         matrix = _bent(self._problem, self._information, self.phi, gradient).plus(weight)
         for turned in (False, True):
             try:
-                return Factor(_without_first(matrix) if held else matrix, self._factor, 1e-5, turned)
+                return Factor(_without_first(matrix) if held else matrix, self._beginning, 1e-5, turned)
             except LinAlgError:
                 continue
         matrix = self._fallback().plus(weight)
@@ -468,7 +488,7 @@ class _Climb:
     def _exactly(self, weight: FloatArray) -> Factor:
         assert self._information is not None
         try:
-            return Factor(self._information.plus(weight), self._factor)
+            return Factor(self._information.plus(weight), self._beginning)
         except LinAlgError:
             return Factor(self._fallback().plus(weight))
 

@@ -17,7 +17,7 @@ from abc import ABC, abstractmethod
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +32,9 @@ _Number = TypeVar("_Number", np.float64, np.int64)
 
 DENSE = 2_000  # own parameters up to which the own part is factored as a whole
 COARSE = 6_000  # places, those most coupled to others, whose level is kept in a dense matrix (0.3 GB)
+_WEAKLY = 0.01  # sum of squares of a level's coupling to others up to which the second order says all there is to say
 _PROBES = 24
+_SOME_PAIRS = 8_192  # pairs of places that are turned at a time
 _SEED = 7  # any constant: the same matrix must give the same numbers
 _MOST_ITERATIONS = 2_000
 
@@ -129,15 +131,22 @@ class Arrow:
         return self.shape.join(np.diag(self.border), np.einsum("pww->pw", self.own))
 
 
+class Beginning(NamedTuple):
+    """What stays of a factor: where the iterations of another one begin, of a matrix that is like its own."""
+
+    shape: Shape
+    slope: FloatArray
+
+
 class Factor:
     """A positive definite arrow, ready to solve with; raises `LinAlgError` where it is not positive definite.
 
-    `near` is the factor of a matrix like this one: what it solved is where the iterations begin. With `turned`,
+    `near` is of the factor of a matrix like this one: what it solved is where the iterations begin. With `turned`,
     negative curvature of the border is turned round, and only an own part that is not positive definite raises.
     """
 
     def __init__(
-        self, matrix: Arrow, near: Factor | None = None, tolerance: float = 1e-9, turned: bool = False
+        self, matrix: Arrow, near: Beginning | None = None, tolerance: float = 1e-9, turned: bool = False
     ) -> None:
         self.matrix, self.shape = matrix, matrix.shape
         self.own = _own_part(matrix)
@@ -150,6 +159,10 @@ class Factor:
         self.schur = schur  # of the border
         self._lower = cholesky.factor(cholesky.positive(schur) if turned else schur)
         self.border = cholesky.inverse(self._lower)  # the border's part of the inverse
+
+    @property
+    def beginning(self) -> Beginning:
+        return Beginning(self.shape, self.slope)
 
     def with_border(self, added: FloatArray) -> Factor:
         """The factor of the matrix with these numbers added to the border's diagonal: the own part stays as it is."""
@@ -318,8 +331,9 @@ class Coupled(_OwnPart):
 
     With the blocks made unit matrices, the own part is I + E, and E is small but in one direction of each place, its
     level: a rider who is better than thought lifts all places that they visit. That direction of every place, P, is
-    kept in one dense matrix (of more than `COARSE` places, of those that are coupled most: a place with two outcomes
-    hangs on its prior, and is coupled to nobody much); the others, Q, are eliminated to second order in E:
+    kept in one dense matrix, of the places that are coupled to others at all: one with two outcomes hangs on its prior,
+    and is coupled to nobody much (`_WEAKLY`; of more than `COARSE` those that are coupled most). The other directions,
+    Q, are eliminated to second order in E:
 
         G = I + E_PP - E_PQ E_QP,      inverse_PP = G^-1,      inverse_QP = -E_QP G^-1,
         inverse_QQ = I + E_QP G^-1 E_PQ + E_QQ E_QQ.
@@ -378,8 +392,10 @@ class Coupled(_OwnPart):
         # Eigenvectors in rising order: the last one of each place is P.
         size, vectors = np.linalg.eigh(strength)
         turned = np.matmul(vectors.transpose(0, 2, 1), half)
+        del coupling
         coupling = _rotated(matrix, turned)
         kept = np.sort(np.argsort(-size[:, -1], kind="stable")[:COARSE])
+        kept = kept[size[kept, -1] > _WEAKLY]
         row = np.full(places, -1)
         row[kept] = np.arange(kept.size)
         start, neighbour, pair, swapped = _neighbours(matrix.first, matrix.second, places, row)
@@ -388,7 +404,7 @@ class Coupled(_OwnPart):
         one, other = row[matrix.first[both]], row[matrix.second[both]]
         middle[one, other] = middle[other, one] = coupling[both, -1, -1]
         _eliminate(start, neighbour, pair, swapped, row, coupling, middle)
-        middle = cholesky.inverse(cholesky.factor(middle))
+        middle = cholesky.inverted(middle) if kept.size else middle
         unit = np.zeros_like(matrix.own)
         _back(start, neighbour, pair, swapped, row, coupling, middle, unit)
         unit[kept, -1, -1] = np.diag(middle)
@@ -404,19 +420,21 @@ class Coupled(_OwnPart):
     @cached_property
     def pairs(self) -> FloatArray:
         """To first order about the blocks."""
-        blocks = self.blocks
-        return np.asarray(
-            -np.matmul(np.matmul(blocks[self.matrix.first], self.matrix.pairs), blocks[self.matrix.second])
-        )
+        return _rotated(self.matrix, self.blocks, -1.0)
 
     @property
     def log_determinant(self) -> float | None:
         return None
 
 
-def _rotated(matrix: Arrow, turn: FloatArray) -> FloatArray:
-    """Pairs' blocks in other coordinates of each place."""
-    return np.asarray(np.matmul(np.matmul(turn[matrix.first], matrix.pairs), turn[matrix.second].transpose(0, 2, 1)))
+def _rotated(matrix: Arrow, turn: FloatArray, sign: float = 1.0) -> FloatArray:
+    """Pairs' blocks between these of their places, the second one transposed; some at a time."""
+    result = np.empty_like(matrix.pairs)
+    for begin in range(0, len(result), _SOME_PAIRS):
+        some = slice(begin, begin + _SOME_PAIRS)
+        left, right = turn[matrix.first[some]], turn[matrix.second[some]].transpose(0, 2, 1)
+        result[some] = sign * np.matmul(np.matmul(left, matrix.pairs[some]), right)
+    return result
 
 
 def _neighbours(

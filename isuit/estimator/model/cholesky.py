@@ -32,7 +32,19 @@ def solve(lower: FloatArray, right: FloatArray) -> FloatArray:
 
 def inverse(lower: FloatArray) -> FloatArray:
     """The inverse of the matrix that was factored."""
-    whole, _ = dpotri(lower, lower=1)
+    return _mirrored(dpotri(lower, lower=1)[0])
+
+
+def inverted(matrix: FloatArray) -> FloatArray:
+    """The inverse of a symmetric positive definite matrix in its own room, which is then lost."""
+    lower, info = dpotrf(matrix.T, lower=1, clean=0, overwrite_a=1)  # LAPACK counts columns first
+    if info != 0:
+        raise LinAlgError("the matrix is not positive definite")
+    return _mirrored(dpotri(lower, lower=1, overwrite_c=1)[0])
+
+
+def _mirrored(whole: FloatArray) -> FloatArray:
+    """With what is below the diagonal also above it."""
     for start in range(0, len(whole), _BLOCK):
         end = start + _BLOCK
         square = whole[start:end, start:end]

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from isuit.domain import FloatArray, IntArray
 
-from .arrow import Arrow, Factor
+from .arrow import Arrow, Beginning, Factor
 
 FREE = -1  # group of a coefficient that is not penalised
 WEAK = -2  # group of coefficients with a precision too small to move them: it only makes them sum to about zero
@@ -59,7 +59,7 @@ def choose(
     b: FloatArray,
     groups: IntArray,
     start: FloatArray,
-    near: Factor | None = None,
+    near: Beginning | None = None,
     correction: Correction | None = None,
 ) -> FloatArray:
     """The log precisions that maximise V, by Newton steps from a start; rounded to `STEP`.
@@ -108,7 +108,7 @@ class _Local:
 
 
 def _with_border_chosen(
-    information: Arrow, b: FloatArray, groups: IntArray, start: FloatArray, near: Factor | None
+    information: Arrow, b: FloatArray, groups: IntArray, start: FloatArray, near: Beginning | None
 ) -> tuple[FloatArray, Factor]:
     """The log precisions with those of the border's own groups at their best given the others, and the factor there.
 
@@ -136,7 +136,7 @@ def _value(
     b: FloatArray,
     groups: IntArray,
     rho: FloatArray,
-    near: Factor | None,
+    near: Beginning | None,
     correction: Correction | None,
 ) -> _Local:
     weight = precisions(rho, groups) + tiny(information)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy.linalg import LinAlgError
 
 from isuit.domain import FloatArray
-from isuit.estimator.model import arrow
+from isuit.estimator.model import arrow, cholesky
 from isuit.estimator.model.arrow import Arrow, Coupled, Factor
 
 
@@ -117,6 +119,29 @@ def test_of_more_places_than_fit_a_dense_matrix_those_coupled_most_are_kept(monk
     assert errors[0] < 2e-3
     assert errors[1] < 5e-3
     assert errors[2] > 2 * errors[1], "without any it would be off"
+
+
+def test_places_that_hang_on_their_prior_are_in_no_dense_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that ten times as many of them do not make a matrix of a hundred times the size; their blocks are right."""
+    sizes: list[int] = []
+
+    def inverted(matrix: FloatArray) -> FloatArray:
+        sizes.append(len(matrix))
+        return cholesky.inverted(matrix)
+
+    monkeypatch.setattr(arrow, "DENSE", 0)
+    monkeypatch.setattr(arrow, "cholesky", SimpleNamespace(**vars(cholesky) | {"inverted": inverted}))
+    matrix = made(60, riders=1_500)
+    assert Factor(matrix).blocks.shape == (60, 4, 4)
+    strong = np.zeros(matrix.shape.size)
+    matrix.shape.split(strong)[1][5:] = 20.0 * matrix.own[:, 0, 0].mean()
+    matrix = matrix.plus(strong)
+    blocks = Factor(matrix).blocks
+    assert sizes[0] == 60
+    assert sum(sizes[1:]) <= 5
+    inverse = np.linalg.inv(matrix.dense())[matrix.shape.border :, matrix.shape.border :].reshape(60, 4, 60, 4)
+    exact = inverse[np.arange(60), :, np.arange(60), :]
+    assert np.abs(np.sqrt(np.einsum("pww->pw", blocks) / np.einsum("pww->pw", exact)) - 1).max() < 2e-3
 
 
 @pytest.mark.parametrize("dense", [True, False])
