@@ -1,12 +1,13 @@
 """What attackers learn from a release, beside what its readers get: by noise, size of the cell and attacker.
 
-    python benchmarks/disclosure.py [--quick]
+    python benchmarks/disclosure.py [--private] [--quick]
 
 Attackers (AUC 0.5 is a coin; each uses the likelihood ratio of what was published, with the noise's covariance known):
 
     others known      has every other row, computes the fit with a person and without, and says which was published.
                       `ordinary` are riders drawn at random, `expert` the one rider who succeeds nearly everywhere
     one outcome       the same, for one outcome of a person whose other outcomes are known too: accuracy with even odds
+                      and, in private mode, both from the sums with noise before any row is made of them
     departure         has two releases, ten others having joined between them and one person perhaps having left
                       (the row computed again, which a release does only after more than that)
 
@@ -31,7 +32,11 @@ from isuit.release.cell_curves import CellCurves, comparable, fit_cells
 from isuit.release.eligibility import Outcomes, Topic
 from isuit.release.influence import refused_bins
 from isuit.release.making import screen
-from isuit.release.policy import Policy
+from isuit.release.policy import Policy, band, policy_of
+from isuit.release.private.accounting import variance
+from isuit.release.private.contributions import GRID, score_sum, survey_sum
+from isuit.release.private.declaration import PrivateTopic
+from isuit.release.private.releasing import ROUNDS, Costs, _suitability, curves, drawn, entries_of
 from isuit.release.rounding import RowMaker, is_saturated
 from isuit.release.screening import Placed, Reasons
 
@@ -184,6 +189,69 @@ def utility(cohort: Cohort, policy: Policy) -> tuple[float, dict[str, float], fl
     return float(np.sqrt(np.mean(np.square(errors)))), coverage, len(rows) / int(np.sum(held >= policy.k))
 
 
+def private_policy(epsilon: float, cells: tuple[str, ...]) -> Policy:
+    """Everything for one release."""
+    topic = {
+        "activity": TOPIC.activity,
+        "dimension": TOPIC.dimension,
+        "lower": 0,
+        "width": 4,
+        "bins": 9,
+        "cells": cells,
+    }
+    return policy_of({"private": {"epsilon": epsilon, "delta": 1e-6, "releases": 1, "topics": [topic]}})
+
+
+def private_others_known(riders: int, epsilon: float, cohorts: int, expert: bool) -> float:
+    """AUC of the likelihood ratio of survey and scores with noise, at parameters from a release."""
+    random, ins, outs = np.random.default_rng(9), [], []
+    for seed in range(cohorts):
+        placed = one_cell(riders, seed, expert).placed
+        topic, costs, policy = _declared(epsilon, placed.cells)
+        who = 0 if expert else int(random.integers(riders))
+        everyone = entries_of(placed.outcomes, placed.cell, topic, policy)
+        without = placed.of_rows(placed.outcomes.rider != who)
+        others = entries_of(without.outcomes, without.cell, topic, policy)
+        sums = iter(drawn(everyone, topic, costs))
+        at = curves(topic, costs, lambda _, sums=sums: next(sums)).parameters
+        survey = survey_sum(everyone, 1, 9) - survey_sum(others, 1, 9)
+        scores = score_sum(everyone, at) - score_sum(others, at)
+        apart = float(survey @ survey) / variance(GRID, costs.survey)
+        apart += ROUNDS * float(scores @ scores) / variance(GRID, costs.scores)
+        drawn_now = np.sqrt(apart) * random.standard_normal((2, SECRETS))
+        ins.append(apart / 2 + drawn_now[0])
+        outs.append(-apart / 2 + drawn_now[1])
+    return auc(np.concatenate(ins), np.concatenate(outs))
+
+
+def _declared(epsilon: float, cells: tuple[str, ...]) -> tuple[PrivateTopic, Costs, Policy]:
+    policy = private_policy(epsilon, cells)
+    assert policy.private is not None
+    return policy.private.topics[0], Costs.of(policy.private), policy
+
+
+def private_utility(cohort: Cohort, epsilon: float, least: int) -> tuple[float, dict[str, float], float]:
+    """As `utility`, of cells with so many riders; the share is that of their points with a value."""
+    placed = cohort.placed
+    topic, costs, policy = _declared(epsilon, placed.cells)
+    sums = iter(drawn(entries_of(placed.outcomes, placed.cell, topic, policy), topic, costs))
+    found = curves(topic, costs, lambda _: next(sums))
+    riders = screening.distinct_riders(placed.cell, placed.outcomes, len(placed.cells))
+    value, error = found.parameters.difficulty(), found.errors()
+    suitable = _suitability(value, float(np.exp(found.parameters.log_discrimination)))
+    errors, inside, points = [], {}, 0
+    for cell in np.flatnonzero(riders >= least).tolist():
+        truth = cohort.truth(BINS.centres, cell)
+        for bin_ in range(BINS.number):
+            points += 1
+            if found.riders[cell] >= policy.k and not is_saturated(float(suitable[cell, bin_])):
+                errors.append(value[cell, bin_] - truth[bin_])
+                close = abs(errors[-1]) <= 1.96 * error[cell, bin_]
+                inside.setdefault(band(int(riders[cell])), []).append(close)
+    coverage = {name: float(np.mean(found)) for name, found in sorted(inside.items())}
+    return float(np.sqrt(np.mean(np.square(errors)))), coverage, len(errors) / points
+
+
 def healthy(seed: int) -> Cohort:
     home = np.arange(720) // 60
     second = (home + np.random.default_rng(seed).integers(1, 12, 720)) % 12
@@ -194,6 +262,21 @@ def platform(seed: int, riders: int = 5_000, cells: int = 153) -> Cohort:
     random = np.random.default_rng(seed)
     popularity = 1 / np.arange(1, cells + 1)
     return draw(random.choice(cells, (riders, 2), p=popularity / popularity.sum()), riders, 20, seed)
+
+
+def private(cohorts: int) -> None:
+    for epsilon in (1.0, 2.0, 4.0):
+        for riders in (16, 24, 40, 120):
+            found = [private_others_known(riders, epsilon, cohorts, expert) for expert in (False, True)]
+            print(f"private, epsilon {epsilon:g}   {riders:6} {found[0]:16.2f} {found[1]:14.2f}", flush=True)
+        for kind, cohort in (("healthy", healthy), ("platform", platform)):
+            for seed in range(1, 4):
+                rmse, coverage, share = private_utility(cohort(seed), epsilon, 20)
+                said = ", ".join(f"{band} {value:.1%}" for band, value in coverage.items())
+                print(
+                    f"private, epsilon {epsilon:g}  {kind:9} RMSE {rmse:.3f}, released {share:.1%}, coverage {said}",
+                    flush=True,
+                )
 
 
 def main(quick: bool) -> None:
@@ -215,4 +298,7 @@ def main(quick: bool) -> None:
 
 
 if __name__ == "__main__":
-    main("--quick" in sys.argv[1:])
+    if "--private" in sys.argv[1:]:
+        private(12 if "--quick" in sys.argv[1:] else 60)
+    else:
+        main("--quick" in sys.argv[1:])

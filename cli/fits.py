@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
 def init(
     policy: Annotated[
-        Path | None, typer.Option("--policy", help="JSON or YAML with the disclosure policy: k, lag_days, resolution.")
+        Path | None,
+        typer.Option("--policy", help="JSON or YAML with the disclosure policy: k, lag_days, resolution, private."),
     ] = None,
     store: Store = DEFAULT_STORE,
     wait: Wait = DEFAULT_WAIT,

@@ -69,7 +69,7 @@ GRAPH = {
     ),
     "erasure": Allowed("audit errors published spelling store", "duckdb pyarrow rfc8785"),
     "release": Allowed(
-        "audit columns documents domain errors estimator look pages published schemas spelling store",
+        "audit columns compiled documents domain errors estimator look pages published schemas spelling store",
         "duckdb h3 numpy pyarrow pydantic rfc8785",
     ),
     # The use cases, and who calls them.

@@ -38,7 +38,8 @@ KEPT = [
     },
     {
         "what": "rows of public releases that these riders had a part in",
-        "why": "changed at once they would show that part; at most held_releases later releases repeat them",
+        "why": "changed at once they would show that part; at most held_releases later releases repeat them; what a "
+        "private release drew stands under its noise, and the next is drawn without these riders",
     },
     {"what": "this receipt and its log events", "why": "they prove the erasure and name nobody"},
 ]

@@ -82,6 +82,17 @@ class MetricDescription(Finite):
     )
 
 
+class PrivatePromise(Finite):
+    """What a release of a store in private mode promises to every person whose outcomes the store has."""
+
+    epsilon: float = Field(description="Of all releases of the store together.")
+    delta: float = Field(description="Of all releases of the store together.")
+    releases: int = Field(description="That the budget is divided into.")
+    rho: float = Field(description="What this release cost, in zero-concentrated differential privacy.")
+    budget: float = Field(description="What all releases together may cost, in the same unit.")
+    unit: Literal["person"] = "person"
+
+
 class ReleaseMetadata(Finite):
     """The last line of a JSON Lines release; a file beside a CSV; the footer of a GeoParquet."""
 
@@ -92,7 +103,10 @@ class ReleaseMetadata(Finite):
     cells: int
     digest: str = Field(pattern=r"^[0-9a-f]{64}$", description="SHA-256 over the rows as JSON Lines.")
     observed_before: date = Field(description="The cut-off: no outcome observed on or after this day is in it.")
-    policy: dict[str, float | int]
+    policy: dict[str, float | int] = Field(description="Without what a private mode declares: cells and bins.")
+    private: PrivatePromise | None = Field(
+        default=None, description="The promise of differential privacy; a release without it has no such key."
+    )
     weaker_than_default: list[str] = Field(description="Values of the policy that protect less than the defaults.")
     identification: str = IDENTIFICATION
     difficulty_units: str = DIFFICULTY_UNITS
@@ -110,7 +124,7 @@ class ReleaseMetadata(Finite):
 
     def line(self) -> str:
         """The metadata as they are recorded: the proof is about them, and comes to them in a file."""
-        about = self.model_dump(mode="json", exclude={"proof"})
+        about = self.model_dump(mode="json", exclude={"proof"} if self.private else {"proof", "private"})
         return json.dumps(about, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 

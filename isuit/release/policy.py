@@ -10,9 +10,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    model_serializer,
+    model_validator,
+)
 
 from isuit.errors import InputError, PolicyRefusal
+from isuit.release.private.declaration import GLOBAL, Private
 
 Direction = Literal["more", "less"]  # whether more or less of the value protects more
 
@@ -56,6 +65,9 @@ class Policy(BaseModel):
     noise_riders: int = _field(
         24, "more", "riders of a cell from which the noise falls in proportion", ge=2, le=MOST_RIDERS
     )
+    private: Private | None = Field(
+        default=None, description="the private mode: differentially private releases, of what is declared here"
+    )
 
     @model_validator(mode="after")
     def _coherent(self) -> Policy:
@@ -63,7 +75,21 @@ class Policy(BaseModel):
             raise ValueError("largest_two_share is below largest_share, which two riders include")
         if self.rounding < self.rounding_many:
             raise ValueError("rounding is finer than rounding_many, which is for more riders")
+        for topic in self.private.topics if self.private else ():
+            if topic.cells != (GLOBAL,):
+                import h3  # only a private policy needs it
+
+                if any(h3.get_resolution(cell) != self.resolution for cell in topic.cells):
+                    raise ValueError("private.topics has cells of another resolution than the policy's")
         return self
+
+    @model_serializer(mode="wrap")
+    def _without_a_mode_that_is_not_chosen(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """A policy of the other mode is written as it always was."""
+        values: dict[str, Any] = handler(self)
+        if values.get("private", 0) is None:
+            del values["private"]
+        return values
 
     def weaker_than_default(self) -> list[str]:
         """The fields that protect less than the defaults do: named in every release's metadata."""
@@ -89,6 +115,8 @@ class Policy(BaseModel):
 
 
 def _protects_less(name: str, policy: Policy, other: Policy) -> bool:
+    if name == "private":  # a mode, which no option of an export changes
+        return False
     extra = Policy.model_fields[name].json_schema_extra
     assert isinstance(extra, dict)
     mine, its = getattr(policy, name), getattr(other, name)

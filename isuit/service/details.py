@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from isuit.domain import discrimination_interval
 from isuit.published import CohortRecord, CurvePoint, FitDetail, FitRecord, Releasable, reading
+from isuit.release.eligibility import Topic, folded
 from isuit.release.policy import policy_of
 from isuit.store.aliases import aliases
 from isuit.store.cohorts import StoredCohort, find_cohort
@@ -69,11 +70,16 @@ def releasable(connection: duckdb.DuckDBPyConnection, record: StoredFit, cohort:
     missing = []
     if len(cohort.metrics) > 1:
         missing.append("one metric: a fit of several metrics has no public form yet")
-    if record.kind != "latent":
-        missing.append("a latent fit: a single curve is never released")
     [(policy,)] = rows(connection, "SELECT policy FROM ledger.store")
-    least = policy_of(json.loads(policy)).k
-    if cohort.riders < least:
+    rules = policy_of(json.loads(policy))
+    if rules.private is not None:
+        topics = {folded(Topic(topic.activity, topic.dimension)) for topic in rules.private.topics}
+        if folded(Topic(record.activity, record.dimension)) not in topics:
+            missing.append("a topic that the private policy declares: activity and dimension are none of those")
+    elif record.kind != "latent":
+        missing.append("a latent fit: a single curve is never released")
+    least = rules.k
+    if rules.private is None and cohort.riders < least:
         missing.append(f"{least} riders: it has {cohort.riders}, too few without other cohorts of the same topic")
     if cohort.untimed and not record.json("configuration")["observed_until"]:
         missing.append(f"--observed-until: {cohort.untimed} outcomes have no observed_at")

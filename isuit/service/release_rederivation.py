@@ -14,6 +14,7 @@ from isuit.errors import NotFound
 from isuit.published import ReleaseRederivation, ReleaseRow
 from isuit.release import dates
 from isuit.release.making import make_release
+from isuit.service.private_releases import private_release_again
 from isuit.service.releases import series_before, source_of
 from isuit.service.stores import DEFAULT_WAIT, open_store
 from isuit.store.releases import release_bins, release_lines, release_members, release_records
@@ -36,7 +37,11 @@ def rederive_release(store_path: Path, reference: str, wait: float = DEFAULT_WAI
             for entry in release_bins(store.connection, record.release_id)
         )
         earlier = [found for found in releases if found.release_date < day]
-        draft = make_release(source_of(store, record.made_at), day, series_before(record, earlier))
+        series = series_before(record, earlier)
+        if series.policy.private is None:
+            draft = make_release(source_of(store, record.made_at), day, series)
+        else:
+            draft = private_release_again(store.connection, day, series)
         again = draft.rows
     recorded = [ReleaseRow.model_validate_json(line) for line in lines]
     differences = _differences(recorded, again)
@@ -52,6 +57,8 @@ def rederive_release(store_path: Path, reference: str, wait: float = DEFAULT_WAI
     else:
         verdict = "diverged"
     notes = ["riders behind this release were erased since"] if erased else []
+    if series.policy.private is not None:
+        notes.append("from the sums on record: their noise was drawn once, and cannot be derived from outcomes")
     return ReleaseRederivation(
         release=record.release_id,
         verdict=verdict,

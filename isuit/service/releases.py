@@ -35,6 +35,7 @@ from isuit.release.one_series import shared_with
 from isuit.release.policy import Policy, policy_of
 from isuit.release.timeline import Published
 from isuit.service.declaring import Declarations, declared_before, declared_now, licence_now, refuse_other
+from isuit.service.private_releases import private_release, promise
 from isuit.service.recording import canonical_json
 from isuit.service.stores import DEFAULT_WAIT, open_store
 from isuit.store.opening import Store
@@ -92,10 +93,13 @@ def export_atlas(
             _refuse_second_series(store, other, wait)
         given = declared or Declarations()
         series = replace(_series(policy, releases), declared=declared_now(given, releases, _dimensions(store)))
-        draft = make_release(source_of(store), day, series, progress)
+        if policy.private is None:
+            draft = make_release(source_of(store), day, series, progress)
+        else:
+            draft = private_release(store, source_of(store), day, series)
         explanation = _explained(draft)
         if not draft.rows:
-            raise PolicyRefusal(_nothing_qualifies(explanation))
+            raise PolicyRefusal(_nothing_qualifies(explanation, policy))
         record, lines = _record(draft, day, series, licence_now(given.licence, releases))
 
         def record_it() -> Proof | None:
@@ -229,7 +233,8 @@ def _record(draft: Draft, day: date, kept: Series, licence: str | None) -> tuple
         cells=draft.cells,
         digest=lines_digest(lines),
         observed_before=dates.cut_off(day, policy.lag_days).date(),
-        policy=policy.model_dump(),
+        policy=policy.model_dump(exclude={"private"}),
+        private=promise(policy),
         weaker_than_default=policy.weaker_than_default(),
         metrics=[
             _metric(topic, bins, draft.discrimination.get(topic), kept.declared.get(topic.dimension, Declared()))
@@ -300,8 +305,11 @@ def _log(connection: duckdb.DuckDBPyConnection, record: ReleaseRecord, key: byte
 def _proof(store: Store, record: ReleaseRecord) -> Proof | None:
     """That the log has the release, by the log up to its event: the same whenever the file is written again.
 
-    None for a release of a version whose events did not cover the metadata.
+    None for a release of a version whose events did not cover the metadata, and for a private one: the proof is made
+    of digests of everything else in the log, which has outcomes behind it and no noise.
     """
+    if "private" in json.loads(record.metadata):
+        return None
 
     def wanted(event: Event) -> bool:
         content = event.content if event.kind == "release-made" else {}
@@ -382,7 +390,12 @@ def _explained(draft: Draft) -> list[str]:
     return found
 
 
-def _nothing_qualifies(explanation: list[str]) -> str:
+def _nothing_qualifies(explanation: list[str], policy: Policy) -> str:
+    if policy.private is not None:
+        return (
+            f"no declared cell has {policy.k} riders by the count with noise: nothing was written, and the budget is "
+            "charged, because that no cell has them tells something too."
+        )
     if not explanation:
         return (
             "nothing was released and nothing written: the store has no fit yet that can be (a fit of several metrics "

@@ -1,0 +1,1 @@
+"""The private mode of releases: differentially private by person over the series' life (docs/private-releases.md)."""
