@@ -6,7 +6,8 @@
 
 A fit here is all of `isuit.estimator.fit`: gate, fit, held-out refit, diagnostics. Reading, hashing and recording are
 the same with and without workers, in the process that has the store, and are not in the figures. Nor is the start of
-workers. Seconds are of processor time, user and system, of this process and of all workers.
+workers. Seconds are of processor time, user and system, of this process and of all workers, less what these take while
+nothing is asked of them.
 """
 
 from __future__ import annotations
@@ -93,17 +94,22 @@ def shared_out(data: Observations, workers: int) -> dict[str, Any]:
         with estimator.riders_on(engine):  # once before, so that compiled loops are loaded everywhere
             estimator.fit(data.rows(slice(0, min(len(data), 200_000))))
         engine.passes.clear()
-        before, began = client.run(time.process_time), time.process_time()
+        before, began, wall = client.run(time.process_time), time.process_time(), time.perf_counter()
         with estimator.riders_on(engine):
             found = estimator.fit(data)
         here = time.process_time() - began
         there = [after - before[worker] for worker, after in client.run(time.process_time).items()]
+        length = time.perf_counter() - wall
+        idle = idling(client)
     plain = [one for one in engine.passes if not one["brings_riders"] and not one["information"]]
     informed = [one for one in engine.passes if not one["brings_riders"] and one["information"]]
     return {
         "workers": workers,
         "digest": digest(found),
-        "cpu_seconds": here + sum(there),
+        "cpu_seconds": here + sum(there) - idle * length,
+        "cpu_seconds_with_idling": here + sum(there),
+        "idle_cpu_per_second": idle,
+        "wall_seconds": length,
         "of_this_process": here,
         "of_workers": there,
         "passes": len(engine.passes),
@@ -113,6 +119,17 @@ def shared_out(data: Observations, workers: int) -> dict[str, Any]:
         "bytes_back_with_information": float(np.median([one["back"] for one in informed])) if informed else None,
         "driver_cpu_per_pass": float(np.median([one["driver_cpu"] for one in plain])) if plain else None,
     }
+
+
+def idling(client: Any, seconds: float = 10.0) -> float:
+    """Processor time of this process and all workers in a second in which nothing is asked.
+
+    Dask's loops run on while a fit waits for a processor, so on a busy machine they cost what they do not on a quiet one.
+    """
+    before, began = client.run(time.process_time), time.process_time()
+    time.sleep(seconds)
+    there = sum(after - before[worker] for worker, after in client.run(time.process_time).items())
+    return (time.process_time() - began + there) / seconds
 
 
 def kills(data: Observations, workers: int, count: int) -> dict[str, Any]:

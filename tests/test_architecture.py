@@ -57,7 +57,7 @@ GRAPH = {
         "columns domain errors record estimator.model estimator.likelihood", "numpy scipy", pure=True
     ),
     "estimator": Allowed(f"columns domain errors record {ROOMS}", "numpy scipy", pure=True),
-    "cluster": Allowed("compiled errors estimator", "distributed numba numpy scipy"),
+    "cluster": Allowed("compiled errors estimator", "dask distributed numba numpy scipy"),
     # Files in, cohorts out.
     "ingest": Allowed(
         "canonical columns documents domain errors files tables", "adbc_driver_postgresql duckdb numpy pyarrow"

@@ -19,6 +19,14 @@ from isuit.errors import InputError
 PATIENCE = 30.0  # seconds without any worker until the fit gives up: one that was killed is back before
 CONNECTING = 10.0  # seconds until a scheduler that does not answer is none
 _LOOK = 0.5  # seconds between looks at whether there are workers at all
+# Of workers that are started here. Nobody looks at their profiles, and looking at the clock fifty times a second costs
+# more than a small fit where the fit has to wait for a processor.
+QUIET = {
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.tick.interval": "500ms",
+    "distributed.admin.system-monitor.interval": "5s",
+}
+SENT = {"distributed.admin.large-graph-warning-threshold": "1TB"}  # riders go out once, as bytes: that is meant
 MISSING = "fits on a cluster need Dask: pip install 'isuit[dask]'"
 
 
@@ -82,8 +90,26 @@ class DaskEngine:
 
     def ask(self, requests: Mapping[str, bytes]) -> Mapping[str, bytes | None]:
         """One task for each worker. Another takes it where its own is lost, and says that it lacks the riders."""
-        dask = _dask()
-        futures = {
+        import dask.config
+
+        library = _dask()
+        with dask.config.set(SENT):
+            futures = self._submitted(requests)
+        alone = monotonic()
+        while True:
+            try:
+                library.wait(list(futures.values()), timeout=_LOOK)
+                break
+            except library.TimeoutError:
+                if self._seen():
+                    alone = monotonic()
+                elif monotonic() - alone > PATIENCE:
+                    self._client.cancel(list(futures.values()))
+                    return dict.fromkeys(requests)
+        return {worker: self._answer(future) for worker, future in futures.items()}
+
+    def _submitted(self, requests: Mapping[str, bytes]) -> dict[str, Any]:
+        return {
             worker: self._client.submit(
                 serve,
                 request,
@@ -95,18 +121,6 @@ class DaskEngine:
             )
             for worker, request in requests.items()
         }
-        alone = monotonic()
-        while True:
-            try:
-                dask.wait(list(futures.values()), timeout=_LOOK)
-                break
-            except dask.TimeoutError:
-                if self._seen():
-                    alone = monotonic()
-                elif monotonic() - alone > PATIENCE:
-                    self._client.cancel(list(futures.values()))
-                    return dict.fromkeys(requests)
-        return {worker: self._answer(future) for worker, future in futures.items()}
 
     def _answer(self, future: Any) -> bytes | None:
         from distributed import KilledWorker
@@ -189,11 +203,14 @@ def _closing(engine: DaskEngine) -> Iterator[DaskEngine]:
 @contextmanager
 def _here(workers: int) -> Iterator[Any]:
     """A client of so many processes of this machine, which end with it; they share its cores and listen to it alone."""
+    import dask.config
+
     from isuit.compiled import CORES
 
-    dask = _dask()
+    library = _dask()
     with (
-        dask.LocalCluster(
+        dask.config.set(QUIET),
+        library.LocalCluster(
             n_workers=workers,
             threads_per_worker=max(1, CORES // workers),
             processes=True,
@@ -203,7 +220,7 @@ def _here(workers: int) -> Iterator[Any]:
             memory_limit=0,
             silence_logs=logging.CRITICAL,
         ) as cluster,
-        dask.Client(cluster, timeout=f"{60 + workers}s") as client,
+        library.Client(cluster, timeout=f"{60 + workers}s") as client,
     ):
         yield client
 
