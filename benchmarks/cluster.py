@@ -124,7 +124,7 @@ def shared_out(data: Observations, workers: int) -> dict[str, Any]:
 def idling(client: Any, seconds: float = 10.0) -> float:
     """Processor time of this process and all workers in a second in which nothing is asked.
 
-    Dask's loops run on while a fit waits for a processor, so on a busy machine they cost what they do not on a quiet one.
+    Dask's loops run on while a fit waits for a processor: on a busy machine they cost more than on a quiet one.
     """
     before, began = client.run(time.process_time), time.process_time()
     time.sleep(seconds)

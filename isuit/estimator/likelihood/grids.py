@@ -21,6 +21,7 @@ from isuit.domain import FloatArray, IntArray
 from ..model.counts import Counts
 
 LANES = 8
+LARGE_LANE = 1 << 22  # entries of a lane at the most: a large cohort has more lanes, so that more workers share them
 LANE_ENTRIES = 20_000  # at least so many in a lane: fewer are not worth a thread
 _TABLE_BYTES = 1 << 26
 _WORTH = 2  # entries to an item at a level from which that level is
@@ -167,10 +168,15 @@ class Table(NamedTuple):
         return cls(first, widths, starts, bases, log_failure, success)
 
 
-def lanes(entries: IntArray, most: int = LANES) -> list[tuple[int, int]]:
+def most_lanes(entries: int) -> int:
+    """Of so many entries: the number follows from the cohort alone."""
+    return max(LANES, entries // LARGE_LANE)
+
+
+def lanes(entries: IntArray, most: int | None = None) -> list[tuple[int, int]]:
     """Riders from and to, in lanes of about as many entries, `most` of them at the most."""
     riders, total = entries.size - 1, int(entries[-1])
-    count = max(1, min(most, total // LANE_ENTRIES))
+    count = max(1, min(most_lanes(total) if most is None else most, total // LANE_ENTRIES))
     cuts = np.searchsorted(entries, np.linspace(0, total, count + 1)[1:-1])
     edges = np.unique(np.concatenate([[0], cuts, [riders]])).tolist()
     return list(pairwise(edges))

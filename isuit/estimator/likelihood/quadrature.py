@@ -28,7 +28,7 @@ from ..model.population import Population
 from ..model.smoothing import FIXED
 from . import kernels as compiled_loops
 from .far import FarFound, Near, far_riders, windows_of
-from .grids import LANES, AtItems, Entries, Spans, Table, Work, added, lanes, one_by_one, over
+from .grids import AtItems, Entries, Spans, Table, Work, added, lanes, most_lanes, one_by_one, over
 from .shares import Asked, Bends, OfLane, Share, Sums, in_order
 
 kernels: Any = compiled_loops  # they take what numba makes of their arguments
@@ -217,8 +217,10 @@ class MarginalLikelihood:
     def lanes(self, curve: Curve, information: bool) -> list[tuple[int, int]]:
         """Riders in lanes: fewer of them where the sums of a pass with information are large."""
         pair_bytes = self.population.first.size * self.shape(curve).width ** 2 * 8
-        count = LANES if not information else int(np.clip(_PAIR_BYTES // max(1, pair_bytes), 1, LANES))
-        return lanes(self.entries.entries, count)
+        most = most_lanes(self.entries.item.size)
+        return lanes(
+            self.entries.entries, int(np.clip(_PAIR_BYTES // max(1, pair_bytes), 1, most)) if information else most
+        )
 
     def evaluate(self, p: Parameters, curve: Curve, windows: Near | None = None, information: bool = False) -> Pass:
         """Log-likelihood and gradient, and the observed information when asked for.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Mapping, Sequence
 
+import numpy as np
 import pytest
 from far_cohorts import bits, cohort
 
@@ -83,6 +84,12 @@ def test_a_density_and_correlated_exposure_are_fitted_there_too() -> None:
         found = estimator.fit(data, config)
     assert len(engine.requests) > 30
     assert bits(found) == bits(estimator.fit(data, config))
+
+
+def test_large_cohorts_have_lanes_for_more_workers() -> None:
+    few, many = (np.arange(0, size + 1, 1 << 16, dtype=np.int64) for size in (1 << 24, 1 << 28))
+    assert len(grids.lanes(few)) == grids.LANES
+    assert len(grids.lanes(many)) == (1 << 28) // grids.LARGE_LANE
 
 
 @pytest.mark.parametrize("threads", [2, 8])
