@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from time import monotonic
 from typing import Any
 
@@ -208,20 +208,23 @@ def _here(workers: int) -> Iterator[Any]:
     from isuit.compiled import CORES
 
     library = _dask()
-    with (
-        dask.config.set(QUIET),
-        library.LocalCluster(
-            n_workers=workers,
-            threads_per_worker=max(1, CORES // workers),
-            processes=True,
-            host="127.0.0.1",
-            dashboard_address="127.0.0.1:0",
-            worker_dashboard_address="127.0.0.1:0",
-            memory_limit=0,
-            silence_logs=logging.CRITICAL,
-        ) as cluster,
-        library.Client(cluster, timeout=f"{60 + workers}s") as client,
-    ):
+    with dask.config.set(QUIET), ExitStack() as stack:
+        try:
+            cluster = stack.enter_context(
+                library.LocalCluster(
+                    n_workers=workers,
+                    threads_per_worker=max(1, CORES // workers),
+                    processes=True,
+                    host="127.0.0.1",
+                    dashboard_address="127.0.0.1:0",
+                    worker_dashboard_address="127.0.0.1:0",
+                    memory_limit=0,
+                    silence_logs=logging.CRITICAL,
+                )
+            )
+            client = stack.enter_context(library.Client(cluster, timeout=f"{60 + workers}s"))
+        except (RuntimeError, OSError, TimeoutError):
+            raise InputError(f"{workers} processes could not be started here: try fewer with --workers") from None
         yield client
 
 

@@ -76,6 +76,7 @@ def test_a_worker_that_forgot_a_pass_is_told_again(local: dict[int, Estimate], m
         assert bits(estimator.fit(cohort(0))) == bits(local[0])
 
 
+@pytest.mark.long
 def test_a_density_and_correlated_exposure_are_fitted_there_too() -> None:
     config = FitConfig(skill="estimated", exposure="correlated")
     data = cohort(7, 4_000, 120)
