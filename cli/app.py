@@ -69,6 +69,7 @@ class Command(NamedTuple):
 COMMANDS = (
     Command("fit", SCIENTIST, "fits", "fit"),
     Command("add", SCIENTIST, "cohorts", "add"),
+    Command("series", SCIENTIST, "cohorts", "series_list"),
     Command("fits", SCIENTIST, "fits", "fits"),
     Command("show", SCIENTIST, "fits", "show"),
     Command("report", SCIENTIST, "reports", "report"),

@@ -1,4 +1,4 @@
-"""`isuit hash` and `isuit canonicalise`: the cohort hash, and the very bytes it is the hash of."""
+"""Cohorts: their hash, the very bytes it is the hash of, and the series they are added to."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .options import DEFAULT_STORE, DEFAULT_WAIT, Column, Csv, DropMissing, Json, Metrics, Query, Store, Timezone, Wait
-from .output import note, print_json
+from .output import note, print_json, print_table
 
 if TYPE_CHECKING:
     from isuit.published import CohortRead
@@ -84,10 +84,39 @@ def add(
     if json:
         print_json(found)
         return
-    how = "added" if found.added else "there already: nothing was added"
+    how = f"{found.outcomes} outcomes added" if found.added else "there already: nothing was added"
+    if found.added and found.known_outcomes:
+        note(f"note: {found.known_outcomes} outcomes were left out: the series has them, or the file repeats them")
     print(f"cohort    {found.cohort_hash} ({how})")
     print(f"series    {found.series}: {found.parts} parts, {found.outcomes_of_all} outcomes")
     print(f"log head  {found.log_head}")
+
+
+def series_list(store: Store = DEFAULT_STORE, wait: Wait = DEFAULT_WAIT, json: Json = False) -> None:
+    """List the series of the store, by name, with what each holds now."""
+    from isuit.service.series import listing
+
+    found = listing(store, wait)
+    if json:
+        print_json(found)
+        return
+    columns = ["series", "parts", "outcomes", "riders", "from", "until", "last added", "metrics"]
+    rows = [
+        (
+            each.series,
+            str(each.parts),
+            str(each.outcomes),
+            str(each.riders),
+            f"{each.observed_from:%Y-%m-%d}" if each.observed_from else "-",
+            f"{each.observed_until:%Y-%m-%d}" if each.observed_until else "-",
+            f"{each.extended_at:%Y-%m-%d %H:%M}",
+            ", ".join(each.metrics),
+        )
+        for each in found.series
+    ]
+    if rows:
+        print_table(columns, rows, ("  ".join(row) for row in rows))
+    note(f"{len(rows)} series")
 
 
 def canonicalise(

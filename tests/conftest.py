@@ -16,6 +16,7 @@ import pytest
 from quick_console import Console
 
 from isuit.domain import FitConfig
+from isuit.service import series
 from isuit.service.fitting import fit
 from isuit.service.pseudonymising import pseudonymise
 from isuit.service.releases import export_atlas
@@ -61,14 +62,17 @@ def cohort_table() -> Callable[..., pa.Table]:
 
 
 def make_full_store(path: Path) -> Path:
-    """Three fitted cohorts, one of two metrics, sites, tokens, a release, an erased rider: rows in every table.
+    """Three fitted cohorts (one of two metrics, one the union of a series), sites, tokens, a release, an erased rider.
 
-    Everything is made by the program, so that tampering is found in what the program writes.
+    There are rows in every table, all made by the program, so that tampering is found in what the program writes.
     """
     fit(path, make_cohort(1, sites=tuple(SITES)), FitConfig(activity="kitesurfing", dimension="wind"), sites=SITES)
     with pytest.MonkeyPatch.context() as patch:  # the leaves of this one are in parts
         patch.setitem(PARTED, "ledger.leaves", replace(PARTED["ledger.leaves"], rows=16))
-        fit(path, make_cohort(2, timed=False, tag="member"), FitConfig(activity="kitesurfing", dimension="wave"))
+        members = make_cohort(2, timed=False, tag="member")
+        for part in (members.slice(0, 200), members.slice(200)):  # whose rows their union shares
+            series.add(path, "members", part)
+        fit(path, series.Series("members"), FitConfig(activity="kitesurfing", dimension="wave"))
     several = make_cohort(4, timed=False, tag="sailor").rename_columns(["rider", "wind_kn", "outcome"])
     several = several.append_column("wave_m", pa.array(np.random.default_rng(4).uniform(0, 3, several.num_rows)))
     fit(path, several, FitConfig(activity="sailing"), metrics=["wind_kn", "wave_m"])

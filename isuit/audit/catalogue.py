@@ -67,6 +67,12 @@ def strange_entries(connection: duckdb.DuckDBPyConnection) -> Iterator[tuple[str
             )
 
 
+def tables_to_come(connection: duckdb.DuckDBPyConnection) -> set[str]:
+    """Tables of migrations that this database has not taken yet: a store of an earlier version lacks them rightly."""
+    here, complete = _expected(frozenset(applied(connection))), _expected(frozenset(MIGRATIONS))
+    return {entry.name for entry in complete.keys() - here.keys() if entry.kind == "table"}
+
+
 @cache
 def _expected(taken: frozenset[str]) -> dict[Entry, Any]:
     """The catalogue of an empty database that took these migrations, in their order; unknown ones are left out."""

@@ -26,6 +26,7 @@ KEYED_ROWS = {
     "ledger.store": "store_id",
     "ledger.cohorts": "cohort_hash",
     "ledger.metrics": "cohort_hash",
+    "ledger.holders": "cohort_hash",
     "ledger.fits": "fit_id",
     "ledger.receipts": "receipt_id",
     "ledger.releases": "release_id",

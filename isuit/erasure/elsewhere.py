@@ -47,6 +47,7 @@ PROGRAM_COLUMNS = frozenset(
         "ledger.log": ["kind", "previous", "head"],
         "ledger.cohorts": ["cohort_hash", "commitment"],
         "ledger.metrics": ["cohort_hash"],
+        "ledger.holders": ["cohort_hash", "holder"],
         "ledger.fits": [
             *("fit_id", "cohort_hash", "estimator_version", "tool_version", "kind", "commitment", "result_digest"),
         ],

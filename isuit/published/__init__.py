@@ -25,7 +25,16 @@ if TYPE_CHECKING:
         Witnessed,
     )
     from isuit.published.base import FIT, HASH, HEAD, Published
-    from isuit.published.cohorts import Added, Canonicalised, CohortRead, CohortRefused, Defect, Pseudonymised
+    from isuit.published.cohorts import (
+        Added,
+        Canonicalised,
+        CohortRead,
+        CohortRefused,
+        Defect,
+        Pseudonymised,
+        SeriesEntry,
+        SeriesList,
+    )
     from isuit.published.comparing import (
         Alias,
         Aliases,
@@ -143,6 +152,8 @@ __all__ = [
     "SameName",
     "ScoreReport",
     "ScoredConditions",
+    "SeriesEntry",
+    "SeriesList",
     "Status",
     "TableCount",
     "Trajectory",

@@ -1,6 +1,8 @@
-"""What is said of a cohort that was read: hash, canonicalise, pseudonymise; and of one that was refused."""
+"""What is said of a cohort that was read: hash, canonicalise, add, pseudonymise; of one that was refused; of series."""
 
 from __future__ import annotations
+
+from datetime import datetime
 
 from pydantic import Field
 
@@ -52,11 +54,31 @@ class Added(Published):
     cohort_hash: str = Field(pattern=HASH, description="Of what was added.")
     added: bool = Field(description="False when the series had it already.")
     outcomes: int = Field(description="Of what was added.")
+    known_outcomes: int = Field(description="Of the file, which the series had already or the file repeats.")
     parts: int = Field(description="Cohorts of the series.")
-    outcomes_of_all: int = Field(description="Of all parts; a fit counts equal ones with a time once.")
+    outcomes_of_all: int = Field(description="Of all parts, as they were added.")
     suppressed_rows: int = Field(description="Rows left out because their rider opted out.")
     notes: list[str]
     log_head: str = Field(pattern=HEAD)
+
+
+class SeriesEntry(Published):
+    """A series and what it holds now."""
+
+    series: str
+    parts: int = Field(description="Cohorts that were added.")
+    outcomes: int = Field(description="Of all parts, without those of riders who were erased.")
+    riders: int
+    metrics: list[str]
+    observed_from: datetime | None = Field(description="Null where no outcome has a time.")
+    observed_until: datetime | None
+    extended_at: datetime = Field(description="When something was added last.")
+
+
+class SeriesList(Published):
+    """`isuit series`."""
+
+    series: list[SeriesEntry]
 
 
 class Pseudonymised(Published):

@@ -24,6 +24,7 @@ SCHEMAS: dict[str, type[Published]] = {
     "canonicalise": cohorts.Canonicalised,
     "refused-cohort": cohorts.CohortRefused,
     "add": cohorts.Added,
+    "series": cohorts.SeriesList,
     "pseudonymise": cohorts.Pseudonymised,
     "verify": audit.VerifyReport,
     "head": audit.HeadReport,

@@ -98,7 +98,7 @@ def fit(
 
     with engine_of(workers, scheduler, client) as engine:
         progress("read", 0.0)
-        with opened(store_path, source, metrics, wait) as (table, named):
+        with opened(store_path, source, metrics, wait) as (table, named, shared):
             reading = read_cohort(
                 table,
                 columns=columns,
@@ -126,7 +126,7 @@ def fit(
                 store.limit_memory(limits.database)
                 if OptedOut.of(store).digests - opted_out.digests:
                     raise StoreBusy("a rider opted out while this cohort was being fitted; run the command again")
-                recorded = record_fit(store, fit_id, cohort, config, estimate, sites)
+                recorded = record_fit(store, fit_id, cohort, config, estimate, sites, shared)
                 progress("record", 1.0)
                 return _fitted(store, fit_id, cohort, recorded, guesses)
 

@@ -37,7 +37,7 @@ def status(store_path: Path, wait: float = DEFAULT_WAIT) -> Status:
     """Numbers, the policy and the head of the log."""
     query = """
         SELECT (SELECT store_id FROM ledger.store), (SELECT tool_version FROM ledger.store),
-            (SELECT count(*) FROM ledger.cohorts), (SELECT count(*) FROM all_outcomes),
+            (SELECT count(*) FROM ledger.cohorts), (SELECT count(*) FROM held_outcomes),
             (SELECT count(*) FROM ledger.fits), (SELECT count(DISTINCT rider) FROM all_commitments),
             (SELECT count(*) FROM atlas.sites), (SELECT count(*) FROM personal.suppressed),
             (SELECT count(*) FROM ledger.receipts), (SELECT count(*) FROM ledger.releases),

@@ -39,6 +39,7 @@ from isuit.published import (
     ReleaseRederivation,
     RequesterCopy,
     RiderReport,
+    SeriesList,
     Status,
     VerifyReport,
 )
@@ -183,6 +184,14 @@ class StoreHandle:
         1
         """
         return series_service.add(self.path, series, cohort, wait=self.wait, **reading)
+
+    def series(self) -> SeriesList:
+        """The series of the store, by name, with what each holds now.
+
+        >>> [each.series for each in store.series().series]
+        ['kite']
+        """
+        return series_service.listing(self.path, self.wait)
 
     def __getitem__(self, reference: str) -> RecordedFit:
         """A fit by its id or its cohort's hash, at least 8 digits of either, or an alias.

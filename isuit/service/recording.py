@@ -44,8 +44,9 @@ from isuit.store.fits import (
     insert_skills,
     path_text,
 )
+from isuit.store.holders import Shared, further_holder, list_holders, still_hold
 from isuit.store.opening import Store
-from isuit.store.parts import has_parts, writing
+from isuit.store.parts import has_parts, show, writing
 from isuit.store.query import rows
 from isuit.store.sites import Coordinates, record_sites
 
@@ -64,10 +65,11 @@ def record_fit(
     config: FitConfig,
     estimate: Estimate | None,
     sites: Mapping[str, Coordinates],
+    shared: Shared | None = None,
 ) -> Recorded:
     """Record what is not there yet, all of it or nothing.
 
-    `estimate` is None for a fit that is only confirmed.
+    `estimate` is None for a fit that is only confirmed; `shared` is what may hold the cohort's rows already.
     """
     with store.transaction() as connection:
         if record_sites(connection, sites):
@@ -77,41 +79,49 @@ def record_fit(
         if estimate is None or get_fit(connection, fit_id) is not None:
             return Recorded(new=False, returned=returned)
         if known is None:
-            register_cohort(connection, cohort)
+            register_cohort(connection, cohort, shared)
         _append_fit(connection, fit_id, cohort.cohort_hash, config, estimate)
     return Recorded(new=True, returned=returned)
 
 
-def register_cohort(connection: duckdb.DuckDBPyConnection, cohort: Cohort) -> None:
+def register_cohort(connection: duckdb.DuckDBPyConnection, cohort: Cohort, shared: Shared | None = None) -> None:
     """Outcomes, one salted leaf per rider, and the cohort's record; suppressed rows are an event of their own.
 
-    The outcomes pass twice, to be stored and to be committed to: reading them again costs little beside either.
+    The outcomes pass twice, to be stored and to be committed to: reading them again costs little beside either. Where
+    `shared` says what holds them already, they are not stored again.
     """
-    untimed = _store_outcomes(connection, cohort)
+    if shared is not None and still_hold(connection, shared, cohort.report.outcomes):
+        list_holders(connection, cohort.cohort_hash, shared.names)
+        show(connection)
+        untimed = sum(batch.column("observed_at").null_count for batch in cohort.batches())
+    else:
+        shared, untimed = None, _store_outcomes(connection, cohort)
     contents = rider_lines(cohort.batches())
     bare = _commit(connection, cohort.cohort_hash, ROWS_LEAF_TAG, contents, cohort.report.riders)
     record = _cohort_record(cohort, untimed, bare.root)
     insert_cohort(connection, record)
-    _log_cohort(connection, record, cohort.report.excluded_rows)
+    _log_cohort(connection, record, cohort.report.excluded_rows, listed=shared is not None)
 
 
 def return_rows(connection: duckdb.DuckDBPyConnection, cohort: Cohort, known: StoredCohort) -> int:
     """Store again the rows of riders who were erased and are not opted out (any more); how many riders.
 
     The file has the cohort's hash, so these are the rows that were erased. Their salts are destroyed: each rider gets a
-    new leaf beside the empty one, which stays with its receipt, and an event has the root over all of them.
+    new leaf beside the empty one, which stays with its receipt, and an event has the root over all of them. The rows
+    are stored under a name of their own: cohorts that share this one's others were not given these.
     """
     subject = cohort.cohort_hash
     here = {rider for (rider,) in rows(connection, "SELECT rider FROM all_commitments WHERE subject = ?", [subject])}
     if len(here) == known.riders:
         return 0
     present = pa.array(sorted(here), pa.string())
-    # Into the tables, however many: a cohort's parts are in canonical order, and these rows belong between them.
-    with writing(connection, "personal.outcomes", subject, 0) as write:
+    holder = further_holder(connection, subject)
+    with writing(connection, "personal.outcomes", holder, 0) as write:
         for batch in cohort.batches():
             missing = batch.filter(pc.invert(pc.is_in(batch.column("rider").cast(pa.string()), present)))
             if len(missing):
-                write(outcome_rows(subject, missing))
+                write(outcome_rows(holder, missing))
+    show(connection)
     gone = ((rider, lines) for rider, lines in rider_lines(cohort.batches()) if rider not in here)
     before = [leaf for (leaf,) in rows(connection, "SELECT leaf FROM all_leaves WHERE subject = ?", [subject])]
     new = _commit(connection, subject, ROWS_LEAF_TAG, gone, 0)
@@ -119,7 +129,7 @@ def return_rows(connection: duckdb.DuckDBPyConnection, cohort: Cohort, known: St
     new.add(before)
     connection.execute("UPDATE ledger.cohorts SET commitment = ? WHERE cohort_hash = ?", [new.root, subject])
     payload = {"cohort_hash": subject, "commitment": new.root, "riders": returned}
-    append_event(connection, "rows-returned", payload, rows={"ledger.cohorts": [subject]})
+    append_event(connection, "rows-returned", payload, rows={"ledger.cohorts": [subject], "ledger.holders": [subject]})
     return returned
 
 
@@ -164,7 +174,7 @@ def _cohort_record(cohort: Cohort, untimed: int, commitment: str) -> StoredCohor
     )
 
 
-def _log_cohort(connection: duckdb.DuckDBPyConnection, record: StoredCohort, suppressed: int) -> None:
+def _log_cohort(connection: duckdb.DuckDBPyConnection, record: StoredCohort, suppressed: int, *, listed: bool) -> None:
     payload = {
         "cohort_hash": record.cohort_hash,
         "commitment": record.commitment,
@@ -174,6 +184,8 @@ def _log_cohort(connection: duckdb.DuckDBPyConnection, record: StoredCohort, sup
     written = {"ledger.cohorts": [record.cohort_hash]}
     if len(record.metrics) > 1:
         written["ledger.metrics"] = [record.cohort_hash]
+    if listed:
+        written["ledger.holders"] = [record.cohort_hash]
     append_event(
         connection, "cohort-registered", payload, rows=written, tables=_listing(connection, record.cohort_hash)
     )

@@ -10,7 +10,7 @@ import duckdb
 import pyarrow as pa
 
 from isuit import canonical
-from isuit.store import parts
+from isuit.store import holders, parts
 from isuit.store.part_files import batches_of
 from isuit.store.query import batches, first, rows
 
@@ -82,12 +82,12 @@ def insert_cohort(connection: duckdb.DuckDBPyConnection, record: StoredCohort) -
         connection.executemany("INSERT INTO ledger.metrics VALUES (?, ?, ?)", named)
 
 
-def outcome_rows(cohort_hash: str, batch: pa.RecordBatch) -> pa.Table:
-    """Rows of `personal.outcomes` from a batch of the canonical form (`isuit.canonical.schema_of`)."""
+def outcome_rows(holder: str, batch: pa.RecordBatch) -> pa.Table:
+    """Rows of `personal.outcomes` under a name, from a batch of the canonical form (`isuit.canonical.schema_of`)."""
     metrics = canonical.metrics_of(batch.schema)
     return pa.table(
         {
-            "cohort_hash": pa.repeat(cohort_hash, len(batch)),
+            "cohort_hash": pa.repeat(holder, len(batch)),
             "rider": batch.column("rider"),
             "site": batch.column("site"),
             "observed_at": batch.column("observed_at").cast(pa.timestamp("us")),
@@ -97,12 +97,15 @@ def outcome_rows(cohort_hash: str, batch: pa.RecordBatch) -> pa.Table:
     )
 
 
-def stored_outcomes(connection: duckdb.DuckDBPyConnection, cohort_hash: str) -> Iterator[pa.RecordBatch]:
-    """What is left of a cohort, with its canonical schema and in canonical order."""
+def stored_outcomes(
+    connection: duckdb.DuckDBPyConnection, cohort_hash: str, *, ordered: bool = True
+) -> Iterator[pa.RecordBatch]:
+    """What is left of a cohort, with its canonical schema and in canonical order, or in any if that does not matter."""
     metrics = _metrics(connection, cohort_hash)
     schema = canonical.schema_of(metrics)
     names = ["rider", "site", "observed_at", *metric_columns(len(metrics)), "outcome"]
-    for batch in _in_order(connection, cohort_hash, names, canonical_order(len(metrics))):
+    order = f"ORDER BY {canonical_order(len(metrics))}" if ordered else ""
+    for batch in _in_order(connection, cohort_hash, names, order):
         columns = [
             column.cast(field.type) if field.name == "observed_at" else column
             for field, column in zip(schema, batch.select(names).columns, strict=True)
@@ -118,16 +121,17 @@ def order_of(connection: duckdb.DuckDBPyConnection, cohort_hash: str) -> str:
 def _in_order(
     connection: duckdb.DuckDBPyConnection, cohort_hash: str, names: list[str], order: str
 ) -> Iterator[pa.RecordBatch]:
-    """A cohort's rows in canonical order: those of its parts, one after the other, or sorted from the table."""
-    found = parts.parts_of(connection, "personal.outcomes", cohort_hash)
-    beside = first(connection, "SELECT 1 FROM personal.outcomes WHERE cohort_hash = ? LIMIT 1", [cohort_hash])
+    """A cohort's rows in canonical order: those of its parts, one after the other, or sorted from where they are."""
+    held = holders.holders_of(connection, cohort_hash)
+    found = parts.parts_of(connection, "personal.outcomes", held[0]) if len(held) == 1 else []
+    beside = first(connection, "SELECT 1 FROM personal.outcomes WHERE cohort_hash = ? LIMIT 1", held[:1])
     if found and not beside and not parts.hides(connection):
         folder = parts.folder_of(connection)
         for part in found:
             yield from batches_of(part.path(folder), names)
         return
-    query = f"SELECT {', '.join(names)} FROM all_outcomes WHERE cohort_hash = ? ORDER BY {order}"
-    yield from batches(connection, query, [cohort_hash])
+    query = f"SELECT {', '.join(names)} FROM {holders.HELD} WHERE {holders.among(held)} {order}"
+    yield from batches(connection, query, held)
 
 
 def commitment_rows(subject: str, riders: list[str], salts: list[bytes], leaves: list[str]) -> pa.Table:

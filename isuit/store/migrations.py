@@ -204,12 +204,20 @@ def paths_of_skill(connection: Connection) -> None:
     connection.execute("ALTER TABLE personal.skills ADD COLUMN path VARCHAR")
 
 
+def shared_rows(connection: Connection) -> None:
+    """Cohorts whose rows are stored under other names than their own (`isuit.store.holders`)."""
+    connection.execute(
+        "CREATE TABLE ledger.holders (cohort_hash VARCHAR NOT NULL, position BIGINT NOT NULL, holder VARCHAR NOT NULL)"
+    )
+
+
 MIGRATIONS: dict[str, Callable[[Connection], None]] = {
     "0001-tables": tables,
     "0002-signing-key": signing_key,
     "0003-several-metrics": several_metrics,
     "0004-parts": parts,
     "0005-paths-of-skill": paths_of_skill,
+    "0006-shared-rows": shared_rows,
 }
 
 

@@ -7,7 +7,7 @@ rows: parts are a function of the cohort, and one after the other they are its c
 
 Readers do not see the difference. Every connection has a view for each of the four, of table and parts together:
 
-    personal.outcomes      all_outcomes
+    personal.outcomes      held_outcomes, and all_outcomes with the rows that cohorts share (`isuit.store.holders`)
     personal.skills        all_skills
     personal.commitments   all_commitments
     ledger.leaves          all_leaves
@@ -31,6 +31,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from isuit.errors import StoreError
+from isuit.store import holders
 from isuit.store.part_files import SUFFIX, Part, PartFile, may_hold, overwrite
 from isuit.store.paths import sync_directory
 from isuit.store.query import arrow, batches, insert, rows
@@ -55,7 +56,7 @@ class Parted:
 # An erasure writes the outcomes' part (about 4 MB), two of commitments (1.5 MB each) and one of skills (0.5 MB), and as
 # many bytes of zeros over the old ones.
 PARTED = {
-    "personal.outcomes": Parted("all_outcomes", "cohort_hash", 1 << 18),
+    "personal.outcomes": Parted(holders.HELD, "cohort_hash", 1 << 18),
     "personal.skills": Parted("all_skills", "fit_id", 1 << 14),
     "personal.commitments": Parted("all_commitments", "subject", 1 << 14),
     "ledger.leaves": Parted("all_leaves", "subject", 1 << 17),
@@ -232,11 +233,16 @@ def show(
             source += f" UNION ALL BY NAME SELECT * FROM read_parquet([{', '.join(map(_quoted, files))}]{by_name})"
             if hidden and table != "ledger.leaves":
                 source += f" WHERE NOT list_contains(getvariable('{HIDDEN}'), rider)"
-        try:
-            connection.execute(f"CREATE OR REPLACE TEMP VIEW {parted.view} AS {source}")
-        except duckdb.Error:
-            if not inspect:  # verification names what cannot be read
-                raise
+        _make_view(connection, parted.view, source, inspect=inspect)
+    _make_view(connection, "all_outcomes", holders.of_cohorts(connection), inspect=inspect)
+
+
+def _make_view(connection: duckdb.DuckDBPyConnection, name: str, source: str, *, inspect: bool) -> None:
+    try:
+        connection.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS {source}")
+    except duckdb.Error:
+        if not inspect:  # verification names what cannot be read
+            raise
 
 
 def hides(connection: duckdb.DuckDBPyConnection) -> bool:

@@ -57,6 +57,7 @@ def test_every_command_prints_what_its_schema_says(  # noqa: PLR0915  # one line
     fit = made["fit_id"]
     said("fits", "fits")
     said("add", "add", "--series", "kite", "cohort.parquet")
+    assert said("series", "series")["series"][0]["parts"] == 1
     said("refused-cohort", "add", "--series", "kite", "bad.csv", code=2)
     said("show", "show", fit)
     said("report", "report", fit, "--out", "report.html")

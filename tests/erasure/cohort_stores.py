@@ -19,6 +19,7 @@ from isuit.domain import DifficultyCurve, Estimate, FitConfig, GateReport, HeldO
 from isuit.ingest import read_cohort
 from isuit.record import Diagnostics
 from isuit.record.parameters import LatentParameters, Population
+from isuit.service import series
 from isuit.service.recording import record_fit
 from isuit.service.stores import open_store
 from isuit.store import parts
@@ -105,6 +106,27 @@ def add_cohort(store_path: Path, table: pa.Table, number: int = 0, dimension: st
         riders = sorted(set(table.column("rider").to_pylist()))
         record_fit(store, fit_id, cohort, config, some_estimate(riders), SITES)
         return cohort.cohort_hash
+
+
+def fit_series(store_path: Path, name: str = "kite", number: int = 0) -> str:
+    """Record the union of a series with a fit, as `isuit fit --series` does; its hash."""
+    with series.opened(store_path, series.Series(name), None, 10.0) as (source, metrics, shared):
+        reading = read_cohort(source, metrics=metrics)
+    with reading as cohort, open_store(store_path, write=True) as store:
+        riders = sorted({rider for batch in cohort.batches() for rider in batch.column("rider").to_pylist()})
+        fit_id = "isuit-f1:" + hashlib.sha256(f"{number}{cohort.cohort_hash}".encode()).hexdigest()
+        config = FitConfig(activity="kitesurfing", dimension="wind")
+        record_fit(store, fit_id, cohort, config, some_estimate(riders), SITES, shared)
+        return cohort.cohort_hash
+
+
+def shared_store(path: Path) -> Path:
+    """The store of `small_store` with a third cohort and fit, of the other two's rows together, stored once."""
+    small_store(path)
+    for seed in (1, 2):
+        series.add(path, "kite", cohort_table(seed, 600, [*rider_names(20), MARKED]))
+    fit_series(path)
+    return path
 
 
 def rider_names(count: int) -> list[str]:

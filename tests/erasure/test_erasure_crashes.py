@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cohort_stores import MARKED, contents, files_with, held, small_parts, small_store, storage_defects
+from cohort_stores import MARKED, contents, files_with, held, shared_store, small_parts, small_store, storage_defects
 
 from isuit.erasure.receipt import binding
 from isuit.errors import NotFound
@@ -70,11 +70,14 @@ def others(original: Path) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def parted(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same with most rows in parts: 11 of outcomes, 3 of skills and 6 of commitments for each cohort."""
+    """The same with most rows in parts: 11 of outcomes, 3 of skills and 6 of commitments for each cohort.
+
+    A third cohort shares the outcomes of both.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ISUIT_FORCE_COMPRESSION", "uncompressed")
         small_parts(patch)
-        return small_store(tmp_path_factory.mktemp("crashes") / "parted")
+        return shared_store(tmp_path_factory.mktemp("crashes") / "parted")
 
 
 @pytest.fixture(scope="module")

@@ -81,6 +81,11 @@ def _add(place: Path) -> None:
     series.add(place / "store", "daily", pq.read_table(place / "other.parquet"))
 
 
+def _fit_series(place: Path) -> None:
+    """The union of two parts, whose rows it shares."""
+    fitting.fit(place / "store", series.Series("shared"), GUST)
+
+
 def _prove(place: Path) -> None:
     fit = history.fits(place / "store")[0].fit_id
     proving.prove(place / "store", fit, place / "proof.json", since=place / "checkpoint")
@@ -93,6 +98,7 @@ COMMANDS: dict[str, Callable[[Path], None]] = {
     "pseudonymise": _pseudonymise,
     "bundle": _bundle,
     "add": _add,
+    "fit-series": _fit_series,
     "prove": _prove,
 }
 
@@ -105,6 +111,9 @@ def make_base(place: Path) -> None:
     pseudonymising.pseudonymise(place / "store", [str(place / "guests.parquet")], place / "guest-tokens.parquet")
     releases.export_atlas(place / "store", place / "before.jsonl", release="2026-01-01")
     pq.write_table(make_cohort(2, riders=20, outcomes=12, tag="other"), place / "other.parquet")
+    sailors = make_cohort(4, riders=20, outcomes=12, tag="sailor")
+    for part in (sailors.slice(0, 130), sailors.slice(100)):
+        series.add(place / "store", "shared", part)
     (place / "checkpoint").write_text(str(heads.head(place / "store", signed=True).checkpoint))
 
 

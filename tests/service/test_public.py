@@ -33,6 +33,7 @@ COMMANDS = {
     "latent-demo": "isuit.latent_demo", "head": "store.head", "rotate-key": "store.rotate_key",
     "receipt": "store.receipt", "prove": "store.prove", "check-proof": "isuit.check_proof", "witness": "isuit.witness",
     "rank": "fit.rank", "compare": "fit.compare", "alias": "store.alias", "add": "store.add",
+    "series": "store.series",
 }  # fmt: skip
 OWNERS: dict[str, Any] = {"store": StoreHandle, "fit": RecordedFit, "isuit": isuit}
 

@@ -55,7 +55,7 @@ def test_outcomes_without_a_time_are_all_kept(store: isuit.service.notebook.Stor
     second = {"rider": ["a", "b", "c"], "metric": [1.0, 2.0, 3.0], "outcome": [1, 0, 1]}
     store.add("kite", first)
     store.add("kite", second)
-    with opened(store.path, Series("kite"), None, 10.0) as (reader, metrics):
+    with opened(store.path, Series("kite"), None, 10.0) as (reader, metrics, _):
         assert reader.read_all().num_rows == 6
         assert metrics == ("metric",)
 
