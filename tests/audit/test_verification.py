@@ -192,6 +192,7 @@ def test_a_deleted_row_of_any_table_is_missed(tampering: Tampering) -> None:
         row = tampering.row_ids(table)[0]
         found = tampering.verdict(f"DELETE FROM {table} WHERE rowid = {row}")
         assert table in named(found), table
+        assert "KeyError" not in str(found.disagreements), "that entries are gone is what is told"
 
 
 def test_an_added_row_in_any_table_is_found(tampering: Tampering) -> None:
@@ -202,6 +203,11 @@ def test_an_added_row_in_any_table_is_found(tampering: Tampering) -> None:
             row = tampering.row_ids(table)[0]
             statement = f"INSERT INTO {table} SELECT * FROM {table} WHERE rowid = {row}"
         assert table in named(tampering.verdict(statement)), table
+
+
+def test_another_key_is_named(tampering: Tampering) -> None:
+    found = verify(tampering.connection, bytes(32))
+    assert ("ledger.store", "the key file is not the one the store was made with") in found.disagreements
 
 
 def test_a_rider_removed_by_hand_is_not_an_erasure(tampering: Tampering) -> None:
