@@ -14,7 +14,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import roots_hermitenorm
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
@@ -25,8 +24,6 @@ from isuit.domain import NO_SITE, FitConfig, Observations
 from isuit.errors import IsuitError
 
 Labels = NDArray[Any]
-NODES, WEIGHTS = roots_hermitenorm(21)
-WEIGHTS = WEIGHTS / WEIGHTS.sum()
 
 
 class LatentDifficulty(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -96,7 +93,7 @@ class LatentDifficulty(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         where = np.array([place.get(name, NO_SITE) for name in names], dtype=np.int64)
         mean, sd = self._skill(rider)
         chance = np.zeros(metric.size)
-        for node, weight in zip(NODES, WEIGHTS, strict=True):
+        for node, weight in zip(estimator.NODES, estimator.WEIGHTS, strict=True):
             chance += weight * estimator.score_rows(parameters, metric, where, mean + sd * node).suitability
         return np.column_stack([1 - chance, chance])
 

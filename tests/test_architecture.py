@@ -83,7 +83,7 @@ GRAPH = {
     ),
     "cli": Allowed("documents domain errors experiment published record service", "_typeshed rich typer"),
     "schemas": Allowed("published"),
-    "sklearn": Allowed("domain errors estimator", "numpy scipy sklearn"),  # an extra: nothing else imports it
+    "sklearn": Allowed("domain errors estimator", "numpy sklearn"),  # an extra: nothing else imports it
     "isuit": Allowed("cli domain errors experiment published service"),  # isuit/__init__.py: what is public
 }
 # The clock, the disk, the network and chance: no estimate may depend on them.

@@ -23,6 +23,7 @@ from isuit.estimator.fit import ESTIMATOR_VERSION, fit, predict_held_out
 from isuit.estimator.likelihood.errands import answer
 from isuit.estimator.likelihood.errands import end as end_session
 from isuit.estimator.likelihood.far import Engine, riders_on
+from isuit.estimator.model.normal import NODES, WEIGHTS
 from isuit.estimator.suitability import NO_DIFFICULTY, difficulty_rows, score, score_rows, with_discrimination
 from isuit.estimator.support import is_supported
 from isuit.estimator.surfaces import score_surface
@@ -30,7 +31,9 @@ from isuit.record import SurfaceParameters
 
 __all__ = [
     "ESTIMATOR_VERSION",
+    "NODES",
     "NO_DIFFICULTY",
+    "WEIGHTS",
     "Engine",
     "SurfaceParameters",
     "answer",
