@@ -7,7 +7,10 @@ bins and sites.
 
 from __future__ import annotations
 
+import errno
 from typing import ClassVar
+
+FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 
 
 class IsuitError(Exception):
@@ -65,7 +68,12 @@ class StoreBusy(IsuitError):
 
 
 def unexpected(error: Exception) -> str:
-    """A sentence for an error that nobody foresaw: its kind and place in the program, and no value."""
+    """A sentence for an error that nobody foresaw: its kind and place in the program, and no value.
+
+    A disk can be full wherever something is written, also where compiled loops are kept: that is no defect.
+    """
+    if isinstance(error, OSError) and error.errno in FULL:
+        return "a disk is full, or a file may not grow further; nothing was recorded: free some space and try again"
     place, trace = "", error.__traceback__
     while trace is not None:
         file = trace.tb_frame.f_globals.get("__name__", "")

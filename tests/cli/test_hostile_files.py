@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
 import os
@@ -265,4 +266,19 @@ def test_what_nobody_foresaw_is_one_sentence_without_a_value(
     answer = isuit("fits", "--store", full_store)
     assert (answer.code, answer.out, answer.err.count("\n")) == (2, "", 1)
     assert "defect of the program (error in isuit.service.history, line" in answer.err
+    assert RIDER not in answer.err
+
+
+def test_a_disk_that_is_full_anywhere_is_no_defect(
+    isuit: Callable[..., Answer], monkeypatch: pytest.MonkeyPatch, full_store: Path
+) -> None:
+    """Numba keeps what it compiles beside the program: the first fit after an installation may find no room there."""
+
+    def full(*_: Any) -> None:
+        raise OSError(errno.EFBIG, "File too large", RIDER)
+
+    monkeypatch.setattr("isuit.service.history.fit_records", full)
+    answer = isuit("fits", "--store", full_store)
+    assert (answer.code, answer.out, answer.err.count("\n")) == (2, "", 1)
+    assert "a disk is full" in answer.err
     assert RIDER not in answer.err
