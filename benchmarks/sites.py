@@ -231,11 +231,11 @@ def tiny(sites: int = 50_000, each: int = 2) -> dict[str, Any]:
 
 
 @one_thread()
-def without_sites(outcomes: int = 10**7, riders: int = 200_000) -> dict[str, Any]:
-    """From counting to skills."""
+def without_sites(outcomes: int = 10**7, riders: int = 100_000) -> dict[str, Any]:
+    """From counting to skills, 100 outcomes of each rider as in `scale.py`."""
     grids.CORES = 1
     latent_of(replace(draw(3_000, 100, 6, "roaming")[0], site=None, sites=())).skills()
-    data = replace(draw(outcomes, riders, 6, "roaming")[0], site=None, sites=())
+    data = replace(draw_even(np.array([outcomes]), riders, 1)[0], site=None, sites=())
     start = time.process_time()
     latent_of(data).skills()
     return {"outcomes": outcomes, "from counting to skills, CPU s": round(time.process_time() - start, 2)}

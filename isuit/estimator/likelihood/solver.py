@@ -43,7 +43,7 @@ _LONG_STEP = 3.0  # standard errors; longer steps are checked against the likeli
 _FAR = 20.0  # standard errors; after such a step the information is that of another place
 _CLOSE = 0.1  # standard errors from the maximum at which the information of some riders gives way to that of all
 _NEAR = 0.01  # standard errors, times the root of riders, within which the information changes by less than a percent
-_SAME = 1e-5  # the same, within which errors are those of the maximum in every digit that anybody compares
+_SAME = 3e-6  # the same, within which errors of places are those of the maximum to 1e-5 sd
 _MOST_HALVINGS = 12  # of a step
 _ROUNDING = 1e-9  # relative, of a sum over outcomes
 _ROUGHLY = 1e-6  # relative: steps need no more, since the next pass corrects them
@@ -437,7 +437,9 @@ class _Climb:
         """With the information at the maximum, if certainty is asked."""
         factor = None
         if self._certainty:
-            if self._is_far_from_information(_SAME):
+            # What no place has to itself is known the better the more riders there are.
+            riders = self._problem.likelihood.counts.riders
+            if self._is_far_from_information(_SAME if self._problem.shape.places else _SAME * np.sqrt(riders)):
                 self._forget()
                 self._at = evaluate(self._problem, self.phi, self._windows, True)[0]
                 self._inform()
