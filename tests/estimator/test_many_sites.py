@@ -134,6 +134,22 @@ def test_the_solution_is_that_of_the_plain_matrix() -> None:
     assert found.discrimination_se == pytest.approx(float(np.sqrt(along @ inverse @ along)), abs=1e-5)
 
 
+@pytest.mark.parametrize("riders", [100, 2_000])
+def test_without_sites_errors_are_those_of_the_maximum(riders: int) -> None:
+    """Of some riders the information is computed there, of many one from nearby is near enough."""
+    data, _, _ = cohort(riders=riders, each=20)
+    found = latent_of(replace(data, site=None, sites=()))
+    problem, solution = found.problem, found.solution
+    at, _ = evaluate(problem, solution.phi, None, True)
+    weight = precisions(solution.rho, problem.groups)
+    inverse = np.linalg.inv(with_curvature(problem, solution.phi, at).plus(weight).dense())
+    metric = np.linspace(4, 34, 15)
+    slope = found.difficulty_slope(metric, -1)[1].border
+    expected = np.sqrt(np.einsum("xi,ij,xj->x", slope, inverse, slope))
+    assert found.difficulty(metric).se == pytest.approx(expected, abs=1e-5)
+    assert found.discrimination_se == pytest.approx(float(np.sqrt(inverse[0, 0])), abs=1e-5)
+
+
 @pytest.mark.parametrize("threads", [2, 8])
 def test_threads_change_no_bit(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     data, _, _ = cohort()
