@@ -40,7 +40,7 @@ MOST_CLIENTELES = 8
 _OTHERS = -1  # code of the riders who are in none of the largest clienteles
 STEEPER = 0.1  # relative change of discrimination over one sd of the metric that is worth a sentence
 NOT_NORMAL = 0.1  # coefficient of a departure from normal that is worth one
-LARGE_ASYMPTOTE = 0.01  # chance that is worth one
+LARGE_ASYMPTOTE = 0.02  # chance that is worth one: skill that is not normal can look like one of a hundredth
 
 
 @dataclass(frozen=True)

@@ -354,7 +354,7 @@ def _from_near(problem: Problem, near: LatentFit) -> State:
     """From the fit of all, for that of a part.
 
     With many places the smoothing stays that of all: each of its few numbers rests on hundreds of coefficients, so the
-    part would choose alike, and to choose costs more than the rest of the fit.
+    part would choose alike, and to choose costs more than the rest of the fit. So too with a density of many riders.
     """
     part, whole, shape = problem.likelihood.counts, near.problem.likelihood.counts, problem.shape
     share = float(part.item_trials.sum() / whole.item_trials.sum())
@@ -368,7 +368,9 @@ def _from_near(problem: Problem, near: LatentFit) -> State:
     information = near.solution.information
     if information is not None:
         information = of_part(information, problem, share, by_place)
-    return State(phi, near.solution.rho, information=information, held=near.space.smooths_parts_alike)
+    many = problem.estimates_density and is_thinned(problem, State(phi, near.solution.rho))
+    held = near.space.smooths_parts_alike or many
+    return State(phi, near.solution.rho, information=information, held=held)
 
 
 def _first_discrimination(counts: Counts, f: FloatArray | None) -> float:
