@@ -27,6 +27,28 @@ def compiled(function: _F) -> _F:
         "error_model": "numpy",
     }
     try:
-        return cast(_F, numba.njit(cache=True, **options)(function))
+        kept = numba.njit(cache=True, **options)(function)
     except RuntimeError:  # nowhere to keep it
         return cast(_F, numba.njit(**options)(function))
+    _forgive(kept)
+    return cast(_F, kept)
+
+
+def _forgive(kept: Any) -> None:
+    """Take what another version of isuit kept as nothing kept, where it names classes that are no more.
+
+    Numba looks whether the source is the same only after it has read the index of what it kept, and the index holds the
+    types of arguments: without this the first fit after an update would end in an error.
+    """
+    file: Any = getattr(getattr(kept, "_cache", None), "_cache_file", None)
+    read = getattr(file, "_load_index", None)
+    if read is None:
+        return
+
+    def read_or_nothing() -> Any:
+        try:
+            return read()
+        except (AttributeError, ImportError):
+            return {}
+
+    file._load_index = read_or_nothing

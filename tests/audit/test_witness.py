@@ -13,7 +13,9 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from isuit.audit.notes import Note, VerifierKey
+from isuit.audit.notes import LOG, Note, SigningKey, VerifierKey
+from isuit.audit.witness import Witness
+from isuit.errors import InputError
 from isuit.service import heads, history, proving
 from isuit.service.pseudonymising import pseudonymise
 from isuit.service.witness_server import witness_server
@@ -138,3 +140,10 @@ def test_over_http_as_c2sp_has_it(operator: Operator, address: str, tmp_path: Pa
         assert post(address, nonsense)[0] == 400
     assert post(address.replace("add-checkpoint", "else"), good)[0] == 404
     assert post(address, good)[0] == 200
+
+
+def test_the_key_of_a_witness_is_not_that_of_a_log(tmp_path: Path) -> None:
+    witness = Witness(tmp_path / "witness", lambda: 1_700_000_000.0)
+    with pytest.raises(InputError, match="the key of a witness"):
+        witness.trust(witness.key().verifier)
+    witness.trust(SigningKey("isuit/a", LOG, b"1" * 32).verifier)

@@ -1,0 +1,44 @@
+"""Compiled loops that are kept between processes, and between versions of the program."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+LOOPS = """
+from typing import NamedTuple
+import numpy as np
+from isuit.compiled import compiled
+
+class {name}(NamedTuple):
+    values: np.ndarray
+
+@compiled
+def total(given):
+    found = 0.0
+    for value in given.values:
+        found += value
+    return found
+
+print(total({name}(np.arange({size}.0))), len(total.stats.cache_hits))
+"""
+
+
+def run(folder: Path) -> list[str]:
+    """In a module of its own, as the name of a class is looked up in the module that has it."""
+    done = subprocess.run(
+        [sys.executable, "-c", "import loops"], cwd=folder, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+def test_what_another_version_kept_is_compiled_anew(tmp_path: Path) -> None:
+    """Its index names a class that this version does not have."""
+    (tmp_path / "loops.py").write_text(LOOPS.format(name="Pair", size=4))
+    assert run(tmp_path) == ["6.0", "0"]
+    assert list(tmp_path.glob("__pycache__/*.nbi"))
+    (tmp_path / "loops.py").write_text(LOOPS.format(name="Couple", size=5))
+    assert run(tmp_path) == ["10.0", "0"]
+    assert run(tmp_path) == ["10.0", "1"], "and kept again"
