@@ -17,6 +17,7 @@ import json
 import os
 import pickle
 import signal
+import sys
 import threading
 import time
 from collections.abc import Mapping
@@ -143,7 +144,7 @@ def kills(data: Observations, workers: int, count: int) -> dict[str, Any]:
             began = time.perf_counter()
             estimator.fit(data)
             length = time.perf_counter() - began
-        for _ in range(count):
+        for number in range(1, count + 1):
             pids = client.run(os.getpid)
             victim = pids[sorted(pids)[int(random.integers(len(pids)))]]
             ended = threading.Event()
@@ -159,7 +160,8 @@ def kills(data: Observations, workers: int, count: int) -> dict[str, Any]:
                 same += digest(estimator.fit(data)) == expected
             ended.set()
             timer.join()
-            client.wait_for_workers(workers, timeout=120)
+            print(f"{number} kills, {hit} during a fit, {same} with the same result", file=sys.stderr, flush=True)
+            client.wait_for_workers(workers, timeout=900)
     return {"kills": count, "during_a_fit": hit, "same": same}
 
 

@@ -7,7 +7,7 @@ column is covered without a change here, and one that cannot be searched for a r
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 import duckdb
@@ -66,14 +66,31 @@ def personal_tables(connection: duckdb.DuckDBPyConnection) -> list[PersonalTable
     return found
 
 
+FEW_NAMES = 1_000  # that a variable holds; more are registered as a table
+
+
 @contextmanager
 def searching(connection: duckdb.DuckDBPyConnection, names: Iterable[str]) -> Iterator[None]:
     """Makes the names visible to SQL as `persons`, from memory: no table of the store ever holds them."""
-    connection.register("persons", pa.table({"name": pa.array(sorted(names), pa.string())}))
+    listed = sorted(names)
+    if len(listed) > FEW_NAMES:
+        connection.register("persons", pa.table({"name": pa.array(listed, pa.string())}))
+        try:
+            yield
+        finally:
+            connection.unregister("persons")
+        return
+    # The first `register` of a process imports pandas where there is one: 0.3 s of an erasure that takes one.
+    connection.execute("SET VARIABLE persons = ?", [listed])
+    connection.execute(
+        "CREATE OR REPLACE TEMP VIEW persons AS SELECT unnest(getvariable('persons')::VARCHAR[]) AS name"
+    )
     try:
         yield
     finally:
-        connection.unregister("persons")
+        with suppress(duckdb.Error):  # in a transaction that failed nothing runs; the connection is closed then
+            connection.execute("DROP VIEW IF EXISTS temp.persons")
+            connection.execute("RESET VARIABLE persons")
 
 
 def resolve(connection: duckdb.DuckDBPyConnection, riders: Iterable[str]) -> list[frozenset[str]]:
