@@ -133,6 +133,18 @@ def idling(client: Any, seconds: float = 10.0) -> float:
     return (time.process_time() - began + there) / seconds
 
 
+def processes(client: Any, workers: int) -> dict[str, int]:
+    """The process of each worker, when all are there again: one that was killed is listed for a while."""
+    while True:
+        try:
+            found: dict[str, int] = client.run(os.getpid)
+        except OSError:
+            found = {}
+        if len(found) == workers:
+            return found
+        time.sleep(1.0)
+
+
 def kills(data: Observations, workers: int, count: int) -> dict[str, Any]:
     """Fit after fit; in each, one worker is killed at a moment drawn from the length of a fit."""
     random = np.random.default_rng(REFERENCE_SEED)
@@ -145,7 +157,7 @@ def kills(data: Observations, workers: int, count: int) -> dict[str, Any]:
             estimator.fit(data)
             length = time.perf_counter() - began
         for number in range(1, count + 1):
-            pids = client.run(os.getpid)
+            pids = processes(client, workers)
             victim = pids[sorted(pids)[int(random.integers(len(pids)))]]
             ended = threading.Event()
 
@@ -161,7 +173,6 @@ def kills(data: Observations, workers: int, count: int) -> dict[str, Any]:
             ended.set()
             timer.join()
             print(f"{number} kills, {hit} during a fit, {same} with the same result", file=sys.stderr, flush=True)
-            client.wait_for_workers(workers, timeout=900)
     return {"kills": count, "during_a_fit": hit, "same": same}
 
 

@@ -8,8 +8,10 @@ with its swap (`isuit.erasure.rewrite`) all parts change at once, and what it do
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Mapping, Set
 from datetime import datetime
+from itertools import accumulate
 from pathlib import Path
 
 import duckdb
@@ -88,7 +90,7 @@ def _names(path: Path, key: bytes, digests: Set[str], riders: dict[str, str]) ->
 
 
 def _copy(part: Part, folder: Path, names: list[str], comparing: duckdb.DuckDBPyConnection) -> Part:
-    old, gone = part.path(folder), pa.array(names, pa.string())
+    old, gone = part.path(folder), _array(names)
     file = PartFile(folder, schema_of(old))
     try:
         for batch in batches_of(old):
@@ -100,6 +102,13 @@ def _copy(part: Part, folder: Path, names: list[str], comparing: duckdb.DuckDBPy
         file.discard()
         raise
     return Part(file.name, part.holds, part.subject, part.position, file.rows, size, digest)
+
+
+def _array(names: list[str]) -> pa.Array:
+    """As `pa.array` makes it, which imports pandas where there is one: 0.3 s of an erasure that takes one."""
+    texts = [name.encode() for name in names]
+    ends = array("i", accumulate(map(len, texts), initial=0))
+    return pa.StringArray.from_buffers(len(texts), pa.py_buffer(ends.tobytes()), pa.py_buffer(b"".join(texts)))
 
 
 def _compare(connection: duckdb.DuckDBPyConnection, old: Path, new: Path, gone: list[str], table: str) -> None:

@@ -80,7 +80,7 @@ def searching(connection: duckdb.DuckDBPyConnection, names: Iterable[str]) -> It
         finally:
             connection.unregister("persons")
         return
-    # The first `register` of a process imports pandas where there is one: 0.3 s of an erasure that takes one.
+    # An Arrow table of texts would import pandas where there is one: 0.3 s of an erasure that takes one.
     connection.execute("SET VARIABLE persons = ?", [listed])
     connection.execute(
         "CREATE OR REPLACE TEMP VIEW persons AS SELECT unnest(getvariable('persons')::VARCHAR[]) AS name"
