@@ -280,7 +280,7 @@ def private(cohorts: int) -> None:
 
 
 def main(quick: bool) -> None:
-    cohorts = 12 if quick else 60
+    cohorts = 12 if quick else 30
     modes = {"rules alone": Policy(noise=0.0), "threshold (default)": Policy()}
     print(f"{'':20} {'riders':>6} {'known, ordinary':>16} {'known, expert':>14} {'one outcome':>12} {'departure':>10}")
     for name, policy in modes.items():

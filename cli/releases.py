@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from .options import DEFAULT_STORE, DEFAULT_WAIT, Json, Store, Wait
 from .output import note, print_json, progress_bar
 from .proofs import TrustedKey
+
+if TYPE_CHECKING:
+    from isuit.published.releases import Standing
 
 FORMATS = ("jsonl", "csv", "geoparquet", "geojson", "html", "site")
 
@@ -57,7 +60,8 @@ def export_atlas(
         ),
     ] = None,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Say here, and nowhere else, why cells are missing.")
+        bool,
+        typer.Option("--explain", help="Say here alone why cells are missing, and what attackers achieve."),
     ] = False,
     store: Store = DEFAULT_STORE,
     wait: Wait = DEFAULT_WAIT,
@@ -85,7 +89,9 @@ def export_atlas(
     if explain:
         for line in exported.explanation or ["no cell is missing"]:
             note(line)
-    report = exported.report
+        for line in _table(exported.standing):
+            note(line)
+    report = exported.report.model_copy(update={"standing": exported.standing} if explain else {})
     if json:
         print_json(report)
         return
@@ -96,6 +102,19 @@ def export_atlas(
         print(f"         {sentence}")
     print(f"digest   {report.digest}")
     print(f"log head {report.log_head}")
+
+
+def _table(standing: list[Standing]) -> list[str]:
+    """What attackers achieve against cells as large as this store's: of a coin, 0.50."""
+    found = ["what attackers achieve (0.50 is a coin), by riders of a cell; docs/disclosure.md says who they are:"]
+    found.append("mode       riders  cells  others known  an expert  one outcome  departure")
+    for row in standing:
+        riders, cells = (" any" if number is None else str(number) for number in (row.riders, row.cells))
+        found.append(
+            f"{row.mode:9} {riders:>7} {cells:>6} {row.known_ordinary:13.2f} {row.known_expert:10.2f} "
+            f"{row.one_outcome:12.2f} {row.departure:10.2f}"
+        )
+    return [*found, *dict.fromkeys(row.source for row in standing)]
 
 
 def check_release(

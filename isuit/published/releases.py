@@ -128,6 +128,21 @@ class ReleaseMetadata(Finite):
         return json.dumps(about, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
+class Standing(Published):
+    """A row of the table that says what attackers achieve against a release; in-house."""
+
+    mode: Literal["threshold", "private"]
+    riders: int | None = Field(description="Riders of a cell that the row was measured at; null: any number.")
+    cells: int | None = Field(description="Cells of this release with so many riders, up to the next row's.")
+    known_ordinary: float = Field(
+        description="AUC of someone who knows all other rows: is an ordinary rider there? A coin has 0.5."
+    )
+    known_expert: float = Field(description="The same for a rider who succeeds nearly everywhere.")
+    one_outcome: float = Field(description="Share of guesses of one unknown outcome that are right; a coin has 0.5.")
+    departure: float = Field(description="AUC of whether somebody who left between two releases was good.")
+    source: str = Field(description="Where the row is from.")
+
+
 class ExportReport(Published):
     """`isuit export-atlas`."""
 
@@ -140,6 +155,9 @@ class ExportReport(Published):
     format: Format
     carried: int | None = Field(description="Rows kept from the release before; null for one that was there already.")
     withdrawn: int | None = Field(description="Rows of the release before that are gone.")
+    standing: list[Standing] | None = Field(
+        default=None, description="With --explain: where the release stands against attackers."
+    )
     notes: list[str]
     log_head: str
 

@@ -24,6 +24,7 @@ from isuit.erasure.suppression import OptedOut
 from isuit.errors import InputError, PolicyRefusal
 from isuit.files import PUBLIC, CannotWrite, whole
 from isuit.published import ExportReport, Format, MetricDescription, Proof, ReleaseMetadata
+from isuit.published.releases import Standing
 from isuit.release import dates
 from isuit.release.bins import Bins
 from isuit.release.eligibility import Topic
@@ -33,6 +34,7 @@ from isuit.release.making import Draft, Progress, Series, Source, make_release
 from isuit.release.names import EXTENSIONS
 from isuit.release.one_series import shared_with
 from isuit.release.policy import Policy, policy_of
+from isuit.release.standing import standing
 from isuit.release.timeline import Published
 from isuit.service.declaring import Declarations, declared_before, declared_now, licence_now, refuse_other
 from isuit.service.private_releases import private_release, promise
@@ -40,7 +42,14 @@ from isuit.service.recording import canonical_json
 from isuit.service.stores import DEFAULT_WAIT, open_store
 from isuit.store.opening import Store
 from isuit.store.query import rows
-from isuit.store.releases import RELEASE_TABLES, ReleaseRecord, insert_release, release_lines, release_records
+from isuit.store.releases import (
+    RELEASE_TABLES,
+    ReleaseRecord,
+    insert_release,
+    release_lines,
+    release_records,
+    riders_by_curve,
+)
 
 
 @dataclass(frozen=True)
@@ -49,6 +58,7 @@ class Exported:
 
     report: ExportReport
     explanation: list[str]
+    standing: list[Standing]  # against attackers
 
 
 def export_atlas(
@@ -87,7 +97,7 @@ def export_atlas(
                 lambda: _proof(store, known),
             )
             notes = ["this release was made before; its rows are written again as they were published"]
-            return Exported(_report(store, known, path, kind, None, notes), notes)
+            return Exported(_report(store, known, path, kind, None, notes), notes, _standing(store, known))
         _refuse_date(day, releases, policy)
         for other in beside:
             _refuse_second_series(store, other, wait)
@@ -109,7 +119,7 @@ def export_atlas(
 
         before = _before(store, releases, day, kind)
         _write(lambda about: files(path, kind, lines, about, before), record.metadata, store.transaction, record_it)
-        return Exported(_report(store, record, path, kind, draft, []), explanation)
+        return Exported(_report(store, record, path, kind, draft, []), explanation, _standing(store, record))
 
 
 def _refuse_second_series(store: Store, other: Path, wait: float) -> None:
@@ -377,6 +387,10 @@ def _report(
         notes=notes,
         log_head=log_head(store.connection),
     )
+
+
+def _standing(store: Store, record: ReleaseRecord) -> list[Standing]:
+    return standing(riders_by_curve(store.connection, record.release_id), _policy_of(record))
 
 
 def _explained(draft: Draft) -> list[str]:

@@ -73,6 +73,12 @@ def release_members(connection: duckdb.DuckDBPyConnection, release_id: str) -> d
     return found
 
 
+def riders_by_curve(connection: duckdb.DuckDBPyConnection, release_id: str) -> list[int]:
+    """How many IDs stood behind each curve of a release and are still in the store."""
+    query = "SELECT count(DISTINCT rider) FROM personal.release_members WHERE release_id = ? GROUP BY cell ORDER BY ALL"
+    return [number for (number,) in rows(connection, query, [release_id])]
+
+
 def insert_release(
     connection: duckdb.DuckDBPyConnection,
     record: ReleaseRecord,

@@ -1,0 +1,85 @@
+"""Where a store stands: what attackers achieve against cells as large as its own, beside what readers get.
+
+For the operator's eyes. The figures are measured, on simulated cohorts, by `benchmarks/disclosure.py`; the table is in
+docs/disclosure.md. Of a private release a bound is proved, and computed here from its cost.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Iterable
+from statistics import NormalDist
+from typing import NamedTuple
+
+from isuit.published.releases import Standing
+from isuit.release.policy import Policy
+from isuit.release.private.accounting import UNIT
+from isuit.release.private.releasing import Costs
+
+
+class Measured(NamedTuple):
+    """What attackers achieve; a coin has 0.5 (`Standing` says who they are)."""
+
+    ordinary: float
+    expert: float
+    one_outcome: float
+    departure: float
+
+
+# By riders of a cell: with the default noise, and without any.
+WITH_NOISE = {
+    16: Measured(0.76, 0.96, 0.63, 0.65),
+    24: Measured(0.67, 0.93, 0.58, 0.59),
+    40: Measured(0.63, 0.91, 0.57, 0.63),
+}
+WITHOUT_NOISE = {
+    16: Measured(0.97, 1.00, 0.80, 0.71),
+    24: Measured(0.87, 1.00, 0.72, 0.63),
+    40: Measured(0.79, 0.99, 0.63, 0.69),
+}
+SOURCE = "attackers of benchmarks/disclosure.py, 30 simulated cells of each size, 60 draws of the noise each"
+
+
+def standing(riders: Iterable[int], policy: Policy) -> list[Standing]:
+    """The rows of the table that a release's cells fall into, by the number of riders of each."""
+    if policy.private is not None:
+        return [_proved(policy, part) for part in ("release", "budget")]
+    table = WITH_NOISE if policy.noise > 0 else WITHOUT_NOISE
+    sizes = sorted(table)
+    cells = dict.fromkeys(sizes, 0)
+    for number in riders:
+        cells[sizes[max(bisect_right(sizes, number) - 1, 0)]] += 1
+    other = "" if policy.noise in (0.0, Policy().noise) else f"; measured with noise {Policy().noise:g}, yours is other"
+    return [
+        Standing(
+            mode="threshold",
+            riders=size,
+            cells=cells[size],
+            known_ordinary=table[size].ordinary,
+            known_expert=table[size].expert,
+            one_outcome=table[size].one_outcome,
+            departure=table[size].departure,
+            source=SOURCE + other,
+        )
+        for size in sizes
+    ]
+
+
+def _proved(policy: Policy, part: str) -> Standing:
+    """No attacker does better: Gaussian noise of cost rho has an AUC of at most the normal's at the root of rho."""
+    assert policy.private is not None
+    costs = Costs.of(policy.private)
+    units = costs.release if part == "release" else costs.budget
+    bound = round(NormalDist().cdf(math.sqrt(units / UNIT)), 2)
+    said = "this release" if part == "release" else f"all {policy.private.releases} releases"
+    return Standing(
+        mode="private",
+        riders=None,
+        cells=None,
+        known_ordinary=bound,
+        known_expert=bound,
+        one_outcome=bound,
+        departure=bound,
+        source=f"proved bound for {said} together, any size of cell (docs/private-releases.md)",
+    )

@@ -1,0 +1,48 @@
+"""Where a store stands: its cells by the size at which attackers were measured, or what is proved for a private one."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from release_lab import FIRST, Lab, draw
+
+from isuit.release.policy import Policy, policy_of
+from isuit.release.standing import WITH_NOISE, WITHOUT_NOISE, standing
+
+TOPIC = {"activity": "kite", "dimension": "wind", "lower": 0, "width": 4, "bins": 9}
+
+
+def test_every_cell_is_in_the_row_of_the_largest_size_that_it_reaches() -> None:
+    sizes = sorted(WITH_NOISE)
+    found = standing([10, sizes[0], sizes[1], sizes[1] + 1, 5_000], Policy())
+    assert [row.riders for row in found] == sizes
+    assert [row.cells for row in found] == [2, 2, *[0] * (len(sizes) - 3), 1]
+    assert found[0].known_ordinary == WITH_NOISE[sizes[0]].ordinary
+
+
+def test_a_store_without_noise_is_told_so() -> None:
+    found = standing([30], Policy(noise=0.0))
+    assert [row.known_expert for row in found] == [row.expert for row in WITHOUT_NOISE.values()]
+    assert all(
+        plain.expert > noisy.expert for plain, noisy in zip(WITHOUT_NOISE.values(), WITH_NOISE.values(), strict=True)
+    )
+    assert "yours is other" in standing([30], Policy(noise=0.3))[0].source
+
+
+def test_a_private_release_has_the_bound_that_is_proved() -> None:
+    """Epsilon 2 in one release: a cost of 0.0882, whose root is 0.297 sds; the best AUC is 0.617."""
+    private = {"epsilon": 2.0, "delta": 1e-6, "releases": 4, "topics": [TOPIC]}
+    one, all_of_them = standing([], policy_of({"private": private}))
+    assert all_of_them.known_expert == pytest.approx(0.62)
+    assert one.known_expert == pytest.approx(0.56)  # a quarter of the cost, half of the distance
+    assert one.riders is one.cells is None
+
+
+def test_export_atlas_tells_it_with_explain_alone(lab: Lab) -> None:
+    store = lab.store(draw(24, seed=1))
+    told = lab.export(store, FIRST, "--explain", "--json")
+    rows = json.loads(told.out)["standing"]
+    assert sum(row["cells"] for row in rows) == 1
+    assert "what attackers achieve" in told.err
+    assert json.loads(lab.export(store, FIRST, "--json").out)["standing"] is None
