@@ -6,8 +6,11 @@ for the compiler (some ten seconds). Where nothing may be written, every process
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable
+from functools import cache
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
@@ -34,6 +37,17 @@ def compiled(function: _F) -> _F:
     return cast(_F, kept)
 
 
+@cache
+def _sources() -> str:
+    """A digest of every module with compiled loops. Numba looks at a function's own file alone, and what it kept holds
+    copies of the functions of other files that are called."""
+    here, digest = Path(__file__).parent, hashlib.sha256()
+    for path in sorted(path for folder in ("estimator", "release") for path in (here / folder).rglob("*.py")):
+        if b"@compiled" in (content := path.read_bytes()):
+            digest.update(content)
+    return digest.hexdigest()
+
+
 def _forgive(kept: Any) -> None:
     """Take what another version of isuit kept as nothing kept, where it names classes that are no more.
 
@@ -44,6 +58,7 @@ def _forgive(kept: Any) -> None:
     read = getattr(file, "_load_index", None)
     if read is None:
         return
+    file._source_stamp = (file._source_stamp, _sources())
 
     def read_or_nothing() -> Any:
         try:

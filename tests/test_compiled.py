@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -28,7 +29,12 @@ print(total({name}(np.arange({size}.0))), len(total.stats.cache_hits))
 def run(folder: Path) -> list[str]:
     """In a module of its own, as the name of a class is looked up in the module that has it."""
     done = subprocess.run(
-        [sys.executable, "-c", "import loops"], cwd=folder, capture_output=True, text=True, check=False
+        [sys.executable, "-c", "import loops"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(folder)},
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.split()
@@ -42,3 +48,13 @@ def test_what_another_version_kept_is_compiled_anew(tmp_path: Path) -> None:
     (tmp_path / "loops.py").write_text(LOOPS.format(name="Couple", size=5))
     assert run(tmp_path) == ["10.0", "0"]
     assert run(tmp_path) == ["10.0", "1"], "and kept again"
+
+
+def test_a_change_in_another_file_of_loops_counts(tmp_path: Path) -> None:
+    """What is kept of a loop holds copies of the functions that it calls, wherever they stand."""
+    changed = "from isuit import compiled\ncompiled._sources = lambda: 'another'\n"
+    (tmp_path / "loops.py").write_text(LOOPS.format(name="Pair", size=4))
+    assert run(tmp_path) == ["6.0", "0"]
+    assert run(tmp_path) == ["6.0", "1"]
+    (tmp_path / "sitecustomize.py").write_text(changed)
+    assert run(tmp_path) == ["6.0", "0"]

@@ -254,7 +254,10 @@ def _one_condition(metric: float | Mapping[str, float], names: tuple[str, ...]) 
             f"this fit has several metrics: give {given}" if names else "this fit has one metric: give a number"
         )
     if not isinstance(metric, Mapping):
-        return np.array([metric], np.float64)
+        try:
+            return np.array([float(metric)], np.float64)
+        except (TypeError, ValueError):
+            raise InputError("score takes one condition, a number; score_table takes a table of them") from None
     if set(metric) != set(names):
         raise InputError(f"give a value of each metric of this fit, and no other: {', '.join(names)}")
     return np.array([[metric[name] for name in names]], np.float64)

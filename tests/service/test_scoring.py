@@ -73,6 +73,12 @@ def test_beyond_the_observed_range_the_expert_answers_or_nobody(store: Path, fit
         score(store, fits["plain"], 50.0, "expert")
 
 
+def test_a_table_is_no_condition(store: Path, fits: dict[str, str]) -> None:
+    for given in (pa.table({"metric": [12.0]}), [12.0, 13.0], "windy"):
+        with pytest.raises(InputError, match="score_table takes a table"):
+            score(store, next(iter(fits.values())), given, 0.0)  # type: ignore[arg-type]
+
+
 def test_what_is_no_skill_and_no_site(store: Path, fits: dict[str, str]) -> None:
     for level in ("rider-0001", "nan", "inf"):
         with pytest.raises(InputError, match="--skill takes") as caught:
