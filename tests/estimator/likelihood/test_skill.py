@@ -8,8 +8,11 @@ import pytest
 from isuit.domain import FitConfig, FloatArray, Observations
 from isuit.estimator import fit
 from isuit.estimator.diagnostics.distribution import distribution
-from isuit.estimator.likelihood.latent import estimate_density
+from isuit.estimator.likelihood import skill as skills
+from isuit.estimator.likelihood.latent import estimate_density, finished, fit_latent
+from isuit.estimator.likelihood.prepared import Prepared
 from isuit.estimator.likelihood.skill import LEAST_RIDERS, known_riders
+from isuit.estimator.likelihood.solver import TOLERANCE
 
 from ..cohorts import latent_fit, observations, parabola, simulate
 
@@ -103,6 +106,30 @@ def test_a_fit_records_its_distribution_and_predicts_with_it() -> None:
     assert before.normality_of_skill.p_value == tests.normality_of_skill.p_value
     assert "--skill estimated" in str(before.normality_of_skill.sentence)
     assert bent.promotion == plain.promotion or bent.promotion is not None
+
+
+def test_a_rough_normal_fit_leads_to_the_same_density() -> None:
+    exact = latent_fit(exponential(600, seed=5))
+    counts, se = exact.problem.likelihood.counts, exact.discrimination_se
+    rough = fit_latent(counts, exact.space, Prepared(counts, exact.space).single, roughly=True)
+    assert TOLERANCE < rough.solution.gradient_norm <= 0.1
+    assert rough.discrimination == pytest.approx(exact.discrimination, abs=0.15 * se)
+    assert finished(rough).discrimination == pytest.approx(exact.discrimination, abs=0.01 * se)
+    densities = [estimate_density(normal).discrimination for normal in (rough, exact)]
+    assert densities[0] == pytest.approx(densities[1], abs=0.05 * se)
+
+
+def test_a_fit_that_stays_normal_is_finished(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of many riders the normal fit is made roughly, and is what the record holds only once it is at its maximum."""
+    data = normal(420, outcomes=20)
+    plain = fit(data)
+    monkeypatch.setattr(skills, "LEAST_RIDERS", 10_000)
+    asked = fit(data, ESTIMATED)
+    assert asked.diagnostics.skill_distribution is not None
+    assert not asked.diagnostics.skill_distribution.estimated
+    assert asked.diagnostics.convergence is not None
+    assert asked.diagnostics.convergence.gradient_norm < TOLERANCE
+    assert asked.discrimination == pytest.approx(plain.discrimination, rel=1e-4)
 
 
 def test_few_riders_or_few_outcomes_fall_back_to_normal_and_say_so() -> None:
