@@ -108,6 +108,7 @@ def test_a_fit_records_its_distribution_and_predicts_with_it() -> None:
     assert bent.promotion == plain.promotion or bent.promotion is not None
 
 
+@pytest.mark.long
 def test_a_rough_normal_fit_leads_to_the_same_density() -> None:
     exact = latent_fit(exponential(600, seed=5))
     counts, se = exact.problem.likelihood.counts, exact.discrimination_se
