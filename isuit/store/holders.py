@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 import duckdb
 
+from isuit.store.migrations import SHARED_ROWS, applied
 from isuit.store.query import first, rows
 
 HELD = "held_outcomes"
@@ -43,31 +44,31 @@ class Shared:
 
 def holders(connection: duckdb.DuckDBPyConnection) -> dict[str, list[str]]:
     """The names that are listed, by cohort; none in a database from before rows were shared."""
-    try:
-        found = rows(connection, f"SELECT cohort_hash, holder FROM {TABLE} ORDER BY cohort_hash, position")
-    except duckdb.CatalogException:
-        return {}
     listed: dict[str, list[str]] = {}
-    for cohort_hash, holder in found:
+    if not _sharing(connection):
+        return listed
+    query = f"SELECT cohort_hash, holder FROM {TABLE} ORDER BY cohort_hash, position"
+    for cohort_hash, holder in rows(connection, query):
         listed.setdefault(cohort_hash, []).append(holder)
     return listed
 
 
 def holders_of(connection: duckdb.DuckDBPyConnection, cohort_hash: str) -> list[str]:
     """The names that hold a cohort's rows."""
-    try:
-        query = f"SELECT holder FROM {TABLE} WHERE cohort_hash = ? ORDER BY position"
-        return [name for (name,) in rows(connection, query, [cohort_hash])] or [cohort_hash]
-    except duckdb.CatalogException:
+    if not _sharing(connection):
         return [cohort_hash]
+    query = f"SELECT holder FROM {TABLE} WHERE cohort_hash = ? ORDER BY position"
+    return [name for (name,) in rows(connection, query, [cohort_hash])] or [cohort_hash]
+
+
+def _sharing(connection: duckdb.DuckDBPyConnection) -> bool:
+    """Whether there is a list of names at all. To ask for it and fail would abort the caller's transaction."""
+    return SHARED_ROWS in applied(connection)
 
 
 def of_cohorts(connection: duckdb.DuckDBPyConnection) -> str:
     """What `all_outcomes` is, as SQL: where nothing is listed, the rows as they are stored."""
-    try:
-        anything = first(connection, f"SELECT 1 FROM {TABLE} LIMIT 1")
-    except duckdb.CatalogException:
-        anything = None
+    anything = _sharing(connection) and first(connection, f"SELECT 1 FROM {TABLE} LIMIT 1")
     return OF_COHORTS if anything else f"SELECT * FROM {HELD}"
 
 

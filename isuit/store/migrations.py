@@ -211,13 +211,14 @@ def shared_rows(connection: Connection) -> None:
     )
 
 
+SHARED_ROWS = "0006-shared-rows"
 MIGRATIONS: dict[str, Callable[[Connection], None]] = {
     "0001-tables": tables,
     "0002-signing-key": signing_key,
     "0003-several-metrics": several_metrics,
     "0004-parts": parts,
     "0005-paths-of-skill": paths_of_skill,
-    "0006-shared-rows": shared_rows,
+    SHARED_ROWS: shared_rows,
 }
 
 

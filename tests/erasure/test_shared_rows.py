@@ -32,7 +32,7 @@ from isuit.service.riders import delete_riders, show_rider
 from isuit.service.stores import open_store
 from isuit.store.cohorts import cohort_records, find_cohort, stored_outcomes
 from isuit.store.holders import holders, holders_of
-from isuit.store.migrations import MIGRATIONS, applied
+from isuit.store.migrations import MIGRATIONS, SHARED_ROWS, applied
 from isuit.store.query import rows
 
 NAMES = [*rider_names(6), MARKED]
@@ -153,6 +153,7 @@ def test_rows_that_come_back_to_one_cohort_come_to_no_other(tmp_path: Path) -> N
     assert verify(store).disagreements == []
 
 
+@pytest.mark.long
 def test_whoever_is_back_comes_with_the_file_and_under_the_old_hash(store: Path) -> None:
     whole = isuit.hash(joined(*DAYS)).cohort_hash
     delete_riders(store, [MARKED], suppress=False)
@@ -237,11 +238,12 @@ def test_every_edit_of_what_is_shared_is_named(daily: Path, tmp_path: Path) -> N
 def test_a_store_of_the_version_before_agrees_and_is_migrated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = tmp_path / "store"
     with monkeypatch.context() as patch:
-        patch.delitem(MIGRATIONS, "0006-shared-rows")
+        patch.delitem(MIGRATIONS, SHARED_ROWS)
+        small_parts(patch, rows=20, riders=3)
         before = add_cohort(store, DAYS[0])
     assert verify(store).disagreements == []  # and migrates nothing
     with open_store(store, inspect=True) as opened:
-        assert "0006-shared-rows" not in applied(opened.connection)
+        assert SHARED_ROWS not in applied(opened.connection)
     series.add(store, "kite", DAYS[0])
     series.add(store, "kite", DAYS[1])
     fit_series(store)
