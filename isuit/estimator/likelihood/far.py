@@ -202,6 +202,7 @@ class FarRiders:
                 losses = 0
                 for unit, one in pickle.loads(reply).items():
                     if one is None:
+                        assert unit not in whole, "a worker lacks something although it was sent everything"
                         whole.add(unit)
                     else:
                         answers[unit] = one
