@@ -35,6 +35,7 @@ DATES: tuple[Dates, ...] = ("dd.mm.yyyy", "dd/mm/yyyy", "mm/dd/yyyy", "yyyy-mm-d
 THOUSANDS = ((".", ","), (",", "."), (" ", ",."), ("\u00a0", ",."), ("\u202f", ",."), ("'", ",."), ("\u2019", ",."))
 SIGNS = {".": "point", ",": "comma", "'": "apostrophe", "\u2019": "apostrophe"}
 SAMPLE_ROWS = 2000
+MOST = 0.9  # of the times in a sample have a form, so that it is the file's
 NOT_METRICS = ("rider", "site", "observed_at", "outcome")
 KEYS = ("separator", "decimal", "encoding", "dates", "outcomes")
 
@@ -262,12 +263,12 @@ def _may_be_thousands(numbers: Sequence[str]) -> bool:
 
 
 def _dates(times: Sequence[str]) -> Dates | None:
-    """The form that all of the times have, if the order of day and month can be told."""
-    if times and all(ISO_DAY.fullmatch(value) for value in times):
+    """The form of the times, if the order of day and month can be told; a few without it are then refused by row."""
+    if times and sum(ISO_DAY.fullmatch(value) is not None for value in times) >= MOST * len(times):
         return "yyyy-mm-dd"
     found = [DAY_AND_TIME.fullmatch(value) for value in times]
     matches = [match for match in found if match]
-    if not matches or len(matches) < len(times):
+    if not matches or len(matches) < MOST * len(times):
         return None
     if all(match["sep"] == "." for match in matches):
         return "dd.mm.yyyy"

@@ -222,6 +222,14 @@ def test_a_point_that_may_divide_thousands_is_a_decimal_point_and_it_is_said(tmp
         read_cohort(tmp_path / "b.csv")
 
 
+def test_a_few_dates_that_are_none_are_named(tmp_path: Path) -> None:
+    rows = [f"a;{day:02}.05.2024;7,5;1" for day in range(1, 21)]
+    rows[3], rows[7] = "a;04.05,2024;7,5;1", "a;Ende Mai;7,5;1"
+    (tmp_path / "a.csv").write_text("\n".join(["rider;observed_at;metric;outcome", *rows]))
+    with pytest.raises(RefusedCohort, match=r"not an ISO 8601 time .* in 2 rows \(rows 4, 8\)"):
+        read_cohort(tmp_path / "a.csv", timezone="UTC")
+
+
 def test_what_spreadsheets_leave_behind(tmp_path: Path, standard: str) -> None:
     """A line `sep=;`, days without times, words for nothing, an empty cell for a failure, a title, Apple's Numbers."""
     path = tmp_path / "a.csv"
