@@ -75,6 +75,8 @@ def _lasting(stream: TextIO | None, descriptor: int) -> tuple[TextIO, LastingFil
     if isinstance(stream, io.TextIOWrapper):
         stream.flush()
         kept = {name: getattr(stream, name) for name in ("encoding", "errors", "line_buffering", "write_through")}
+    # Where nothing is to be buffered (PYTHONUNBUFFERED, as in containers), a line is written when it ends.
+    kept["line_buffering"] = kept.get("line_buffering", False) or kept.get("write_through", False)
     return io.TextIOWrapper(io.BufferedWriter(file), **kept), file
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -73,3 +74,17 @@ def test_a_negative_check_stays_negative_without_a_reader(store_copy: Path, cons
         connection.execute("UPDATE atlas.difficulty SET suitability = 0.5")
     for output, isuit in (("| true", ISUIT), (">&-", ISUIT), ("> /dev/null", console)):
         assert shell(f'"$isuit" verify --store "$store" {output}', store_copy, isuit).returncode == 1
+
+
+def test_lines_come_in_their_order_where_nothing_is_buffered() -> None:
+    """A container sets PYTHONUNBUFFERED: a note before the result is read before it."""
+    script = (
+        "import sys; from isuit.cli.streams import outlast; outlast()\n"
+        "for text, stream in (('note', sys.stderr), ('result', sys.stdout), ('end', sys.stderr)):\n"
+        "    print(text, file=stream)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )  # fmt: skip
+    assert done.stdout.split() == ["note", "result", "end"]
