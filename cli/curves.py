@@ -13,12 +13,19 @@ if TYPE_CHECKING:
 
 FEW_SITES = 6  # up to so many sites, all their points are printed
 AT_EACH_END = 5  # of a ranking
+FEW_OUTCOMES = 30  # below, a single curve is mostly what its smoothing says: a picture would look surer than it is
 
 
-def print_sketch(curves: Sequence[CurvePoint]) -> None:
-    """The shared curve, or the only one, as a picture of text."""
+def print_sketch(curves: Sequence[CurvePoint], outcomes: int) -> None:
+    """The shared curve, or the only one, as a picture of text; of a few outcomes a sentence instead."""
     from .sketch import sketch
 
+    if outcomes < FEW_OUTCOMES:
+        print(
+            f"{outcomes} outcomes are too few to draw a curve from ({FEW_OUTCOMES} are needed); `isuit score` tells "
+            "any condition with its interval."
+        )
+        return
     shared = [point for point in curves if point.site is None] or list(curves)
     several = len({point.dimension for point in shared}) > 1
     for dimension, points in groupby(shared, key=lambda point: point.dimension):

@@ -171,7 +171,7 @@ def fit(
         print_json(fitted.summary())
         return
     _print_summary(fitted)
-    print_sketch(fitted.detail.curves)
+    print_sketch(fitted.detail.curves, fitted.detail.cohort.outcomes)
     print_ranking(fitted.fit_id, fitted.detail.curves)
 
 
@@ -284,7 +284,7 @@ def show(
         print(f"skill    {shortfall}")
     _print_releasable(shown.releasable)
     print_diagnostics(shown)
-    print_sketch(shown.curves)
+    print_sketch(shown.curves, shown.cohort.outcomes)
     print_curves(shown.fit.fit_id, shown.curves, site or [], everything)
 
 

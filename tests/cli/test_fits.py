@@ -66,6 +66,16 @@ def test_a_person_gets_a_summary_and_a_picture(isuit: Callable[..., Answer], coh
         assert expected in answer.out
 
 
+def test_five_outcomes_draw_no_curve(isuit: Callable[..., Answer], tmp_path: Path) -> None:
+    path = tmp_path / "five.csv"
+    path.write_text("rider,metric,outcome\n" + "".join(f"r{n},{10 + n},{n % 2}\n" for n in range(5)))
+    fitted = isuit("fit", "--cohort", str(path))
+    for answer in (fitted, isuit("show", fitted.out.partition("isuit-f1:")[2][:64])):
+        assert answer.code == 0
+        assert "5 outcomes are too few to draw a curve from" in answer.out
+        assert "█" not in answer.out
+
+
 def test_sites_are_stored_also_when_the_fit_is_confirmed(
     isuit: Callable[..., Answer], cohort_file: Path, tmp_path: Path
 ) -> None:
