@@ -205,6 +205,13 @@ def test_an_added_row_in_any_table_is_found(tampering: Tampering) -> None:
         assert table in named(tampering.verdict(statement)), table
 
 
+def test_a_metric_that_a_cohort_does_not_have_is_named(tampering: Tampering) -> None:
+    """No line and no leaf speaks of it, so nothing else would tell."""
+    found = tampering.verdict("UPDATE personal.outcomes SET metric_2 = 1 WHERE rider = 'rider-0007'")
+    assert "hold metrics that it does not have" in str(found.disagreements)
+    assert named(found) == {"personal.outcomes"}
+
+
 def test_another_key_is_named(tampering: Tampering) -> None:
     found = verify(tampering.connection, bytes(32))
     assert ("ledger.store", "the key file is not the one the store was made with") in found.disagreements

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from isuit.release.noise import draw, scale, spread
+from isuit.release.noise import _shapes, draw, scale, spread
 from isuit.release.policy import Policy
 
 ABOUT = ["kitesurfing", "wind_kn", "global"]
@@ -46,3 +46,8 @@ def test_noise_is_normal_with_the_stated_spread_and_moves_a_curve_smoothly() -> 
 def test_noise_is_whole_for_few_riders_and_falls_in_proportion() -> None:
     policy = Policy(noise=0.25, noise_riders=24)
     assert [scale(riders, policy) for riders in (10, 24, 48, 240)] == [0.25, 0.25, 0.125, 0.025]
+
+
+def test_a_curve_of_one_point_has_the_noise_of_a_middle() -> None:
+    """Not that of an end, where every shape is at its largest."""
+    assert np.array_equal(_shapes(1)[:, 0], _shapes(3)[:, 1])

@@ -12,6 +12,7 @@ import pytest
 
 from isuit.published import Format
 from isuit.release.names import EXTENSIONS
+from isuit.release.proof import unproved
 from isuit.service import heads
 from isuit.service.release_checks import check_release
 from isuit.service.releases import export_atlas
@@ -70,3 +71,12 @@ def test_another_stores_key_does_not_do(full_store: Path, store_copy: Path, key:
     key.write_text(heads.rotate_key(store_copy).key)
     [problem] = check_release(full_store.with_name("atlas.jsonl"), key).problems
     assert "not signed by the trusted key" in problem
+
+
+def test_the_rows_are_those_of_the_log_and_a_broken_proof_says_nothing_more(full_store: Path) -> None:
+    metadata = json.loads(full_store.with_name("atlas.jsonl").read_text().splitlines()[-1])
+    assert list(unproved(metadata, metadata["digest"], None)) == []
+    assert list(unproved(metadata, "0" * 64, None)) == ["the rows are not those that the log speaks of"]
+    metadata["proof"]["inclusion"]["path"].pop()
+    told = list(unproved(metadata | {"release": "2026-02-01"}, "0" * 64, None))
+    assert told == ["its proof: the event is not in the log that was signed"]
