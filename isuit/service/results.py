@@ -54,7 +54,7 @@ class Fit:
         """All that is recorded of the fit, as `isuit fits --json` gives it.
 
         >>> fit.record.estimator_version
-        '4'
+        '5'
         """
         return published(self._stored)
 

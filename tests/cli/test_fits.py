@@ -250,7 +250,8 @@ def columns_with(connection: Any, riders: list[str]) -> list[str]:
         connection,
         # Temporary views of `personal` and parts together are made by whoever opens the store, and hold nothing.
         "SELECT schema_name || '.' || table_name, column_name FROM duckdb_columns() "
-        "WHERE NOT internal AND schema_name <> 'personal' AND NOT starts_with(table_name, 'all_')",
+        "WHERE NOT internal AND schema_name <> 'personal' AND NOT starts_with(table_name, 'all_') "
+        "AND table_name <> 'held_outcomes'",
     )
     connection.execute("CREATE TEMP TABLE IF NOT EXISTS wanted (id VARCHAR)")
     connection.execute("DELETE FROM wanted")

@@ -854,7 +854,7 @@ class TestCanaries:
         assert not self.leaks(lab)
 
     def test_it_succeeds_when_a_reason_names_someone(self, lab: Lab, mutant: Mutant) -> None:
-        mutant("isuit.service.releases._nothing_qualifies", lambda explanation: f"{self.CANARY}-001 is alone")
+        mutant("isuit.service.releases._nothing_qualifies", lambda explanation, policy: f"{self.CANARY}-001 is alone")
         assert self.leaks(lab)
 
     def test_it_succeeds_when_a_footer_names_someone(self, lab: Lab, mutant: Mutant) -> None:

@@ -182,16 +182,18 @@ def lanes(entries: IntArray, most: int | None = None) -> list[tuple[int, int]]:
     return list(pairwise(edges))
 
 
-def over(parts: Sequence[_S], task: Callable[[_S], _T], threads: int = CORES) -> list[_T]:
+def over(parts: Sequence[_S], task: Callable[[_S], _T], threads: int | None = None) -> list[_T]:
     """The task's results in the order of the parts; on so many threads, all cores unless told, where that pays."""
+    threads = CORES if threads is None else threads
     if len(parts) < 2 or threads < 2:
         return [task(part) for part in parts]
     with ThreadPoolExecutor(threads) as pool:
         return list(pool.map(task, parts))
 
 
-def one_by_one(parts: Sequence[_S], task: Callable[[_S], _T], threads: int = CORES) -> Iterator[_T]:
+def one_by_one(parts: Sequence[_S], task: Callable[[_S], _T], threads: int | None = None) -> Iterator[_T]:
     """As `over`, a result at a time: what is added up and dropped is not held beside that of every other part."""
+    threads = CORES if threads is None else threads
     if len(parts) < 2 or threads < 2:
         yield from map(task, parts)
         return

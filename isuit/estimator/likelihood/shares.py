@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from isuit.compiled import CORES
 from isuit.domain import FloatArray, IntArray
 
 from ..model.density import Tables
@@ -108,7 +107,7 @@ class Share:
         return Work.for_riders(int(np.diff(self.entries.entries).max(initial=1)))
 
     def look(
-        self, asked: Asked, lanes: list[Lane], prior_mean: FloatArray, windows: IntArray, threads: int = CORES
+        self, asked: Asked, lanes: list[Lane], prior_mean: FloatArray, windows: IntArray, threads: int | None = None
     ) -> Looked:
         """One pass over these lanes; `windows` are those that riders begin with."""
         windows = windows.copy()
