@@ -180,7 +180,7 @@ def open_file(
             defect = f"{label} does not say what it is: call it .csv if it is text in columns"
     except UnsafeDocument as error:
         defect = str(error)
-    except UNREADABLE:
+    except (*UNREADABLE, UnicodeDecodeError):  # the latter: the name of a column is no text
         # Arrow's own sentence may quote the file's content.
         defect = f"{label} cannot be read (truncated, damaged or not allowed)"
     refusals.add(None, defect)

@@ -144,6 +144,18 @@ def test_only_regular_files_are_read(isuit: Callable[..., Answer], tmp_path: Pat
             one_sentence(isuit(*command, path))
 
 
+@pytest.mark.parametrize("ending", ["arrow", "parquet"])
+def test_a_column_whose_name_is_no_text(isuit: Callable[..., Answer], tmp_path: Path, ending: str) -> None:
+    table, path = pa.table({"rider": [RIDER], "metric": [1.0], "outcome": [1], "zzzz": [1]}), tmp_path / f"bad.{ending}"
+    if ending == "parquet":
+        pq.write_table(table, path, store_schema=False)
+    else:
+        with pa.ipc.new_stream(path, table.schema) as stream:
+            stream.write_table(table)
+    path.write_bytes(path.read_bytes().replace(b"zzzz", b"z\xac\xffz"))
+    one_sentence(isuit("hash", path))
+
+
 @pytest.mark.parametrize("name", ["manifest.json", "fit.json", "atlas.csv", "log.jsonl", "cohort.tsv"])
 def test_a_bundle_of_pipes_and_devices(isuit: Callable[..., Answer], made: Path, tmp_path: Path, name: str) -> None:
     for target in ("pipe", "/dev/zero"):
