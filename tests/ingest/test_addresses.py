@@ -82,6 +82,13 @@ class Files(BaseHTTPRequestHandler):
         pass
 
 
+class Server(ThreadingHTTPServer):
+    """A client that refuses a certificate ends the connection, which is no matter of the server's."""
+
+    def handle_error(self, *_: object) -> None:
+        pass
+
+
 class Objects(Files):
     """What a store in S3's manner does of it: whoever does not sign with the key is refused (AWS Signature, 4)."""
 
@@ -92,7 +99,7 @@ class Objects(Files):
         bucket, _, key = urlsplit(self.path).path[1:].partition("/")
         self.answer(key.replace("%20", " ") if bucket == "surf" else "")
 
-    do_HEAD = do_GET  # noqa: N815
+    do_HEAD = do_GET  # noqa: N815  # the names are http.server's
 
     def signature(self) -> str | None:
         """The signature of the request if it is the right one, which is computed from the secret."""
@@ -124,13 +131,11 @@ def serve(folder: Path) -> Iterator[Callable[..., int]]:
     running: list[ThreadingHTTPServer] = []
 
     def start(handler: type[Files], certificate: tuple[Path, Path] | None = None) -> int:
-        server = ThreadingHTTPServer(("127.0.0.1", 0), type("Here", (handler,), {"folder": folder}))
+        server = Server(("127.0.0.1", 0), type("Here", (handler,), {"folder": folder}))
         if certificate:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.load_cert_chain(*certificate)
             server.socket = context.wrap_socket(server.socket, server_side=True)
-        # A client that refuses a certificate ends the connection, which is no matter of the server's.
-        server.handle_error = lambda *_: None  # type: ignore[method-assign]
         threading.Thread(target=server.serve_forever, daemon=True).start()
         running.append(server)
         return server.server_port

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv as pcsv
@@ -74,9 +75,10 @@ def test_beyond_the_observed_range_the_expert_answers_or_nobody(store: Path, fit
 
 
 def test_a_table_is_no_condition(store: Path, fits: dict[str, str]) -> None:
-    for given in (pa.table({"metric": [12.0]}), [12.0, 13.0], "windy"):
+    others: list[Any] = [pa.table({"metric": [12.0]}), [12.0, 13.0], "windy"]
+    for given in others:
         with pytest.raises(InputError, match="score_table takes a table"):
-            score(store, next(iter(fits.values())), given, 0.0)  # type: ignore[arg-type]
+            score(store, next(iter(fits.values())), given, 0.0)
 
 
 def test_what_is_no_skill_and_no_site(store: Path, fits: dict[str, str]) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -61,10 +61,10 @@ class Packed(NamedTuple):
         return Share(entries, visits, self.places, self.pairs, self.density)
 
 
-def _narrow(numbers: FloatArray) -> FloatArray:
-    """Counts of trials are small whole numbers, most of them."""
+def _narrow(numbers: FloatArray) -> Any:
+    """The numbers in a byte each where they fit: counts of trials are small whole numbers, most of them."""
     small = numbers.astype(np.uint8)
-    return small if np.array_equal(small, numbers) else numbers  # type: ignore[return-value]
+    return small if np.array_equal(small, numbers) else numbers
 
 
 class Step(NamedTuple):

@@ -18,7 +18,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import count, pairwise
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -177,7 +177,7 @@ class FarRiders:
         windows, *rest = (np.concatenate(part) for part in zip(*told, strict=True))
         return Found(windows.astype(np.int64), *rest)
 
-    def _asked_all(self, steps: list[_Pass], tell: _Pass | None = None) -> list:  # type: ignore[type-arg]
+    def _asked_all(self, steps: list[_Pass], tell: _Pass | None = None) -> list[Any]:
         """The answers of all units, in their order. Who is lost or has forgotten is asked again, with everything."""
         assert self._edges is not None
         units = dict(enumerate(pairwise(self._edges)))

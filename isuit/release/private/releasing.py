@@ -15,6 +15,7 @@ import numpy as np
 
 from isuit.domain import FloatArray, IntArray
 from isuit.errors import PolicyRefusal
+from isuit.estimator import NODES, WEIGHTS
 from isuit.published import ReleaseRow
 from isuit.release.bins import OUTSIDE
 from isuit.release.cells import cell_of, centre
@@ -110,13 +111,18 @@ def curves(topic: PrivateTopic, costs: Costs, ask: Callable[[Parameters | None],
     return found
 
 
+def _on_record(sums: Sums) -> Callable[[Parameters | None], list[int]]:
+    """The sums one after the other, as they were asked for when they were drawn."""
+    answers = iter(sums)
+    return lambda at: next(answers)
+
+
 def draft(measured: list[Sums], day: date, policy: Policy, declared: dict[str, Declared]) -> Draft:
     """The release that follows from sums with noise and from the policy, and from nothing else."""
     assert policy.private is not None
     made, costs = Draft(), Costs.of(policy.private)
     for topic, sums in zip(policy.private.topics, measured, strict=True):
-        answers = iter(sums)
-        found = curves(topic, costs, lambda at, answers=answers: next(answers))  # type: ignore[misc]
+        found = curves(topic, costs, _on_record(sums))
         about = Topic(topic.activity, topic.dimension)
         made.bins[about] = topic.bins_of_metric
         made.discrimination[about] = max(to_step(math.exp(found.parameters.log_discrimination), STEP), STEP)
@@ -167,9 +173,8 @@ def _rows(
 
 def _suitability(difficulty: FloatArray, discrimination: float) -> FloatArray:
     """How often a population of skill N(0, 1) succeeds."""
-    nodes, weights = np.polynomial.hermite_e.hermegauss(25)
-    chance = 1 / (1 + np.exp(-discrimination * (nodes - difficulty[..., None])))
-    return np.asarray((chance * weights).sum(axis=-1) / weights.sum())
+    chance = 1 / (1 + np.exp(-discrimination * (NODES - difficulty[..., None])))
+    return np.asarray(chance @ WEIGHTS)
 
 
 def _entries_in_store(
