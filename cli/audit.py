@@ -7,7 +7,9 @@ from typing import Annotated
 
 import typer
 
-from .options import DEFAULT_STORE, DEFAULT_WAIT, Column, Csv, DropMissing, Fit, Json, Query, Store, Timezone, Wait
+from isuit.reading import Form
+
+from .options import DEFAULT_STORE, DEFAULT_WAIT, FORM, Fit, Json, Query, Store, Wait, reads
 from .output import note, print_json, progress_bar
 from .proofs import Checkpoint, TrustedKey
 
@@ -63,6 +65,7 @@ def _rederive_release(release: str, store: Path, wait: float, json: bool) -> Non
         raise typer.Exit(1)
 
 
+@reads(FORM)
 def rederive(
     fit: Annotated[
         str | None,
@@ -77,10 +80,8 @@ def rederive(
     ] = None,
     query: Query = None,
     bundle: Annotated[Path | None, typer.Option("--bundle", help="A bundle, instead of a store.")] = None,
-    column: Column = None,
-    timezone: Timezone = None,
-    csv: Csv = None,
-    drop_missing: DropMissing = False,
+    *,
+    reading: Form,
     store: Store = DEFAULT_STORE,
     wait: Wait = DEFAULT_WAIT,
     json: Json = False,
@@ -88,7 +89,7 @@ def rederive(
     """Fit again with the recorded configuration and compare: identical, equivalent, erased or diverged (exit 1)."""
     from isuit.errors import InputError
     from isuit.service import checks
-    from isuit.service.inputs import cohort_source, parse_csv, parse_mapping
+    from isuit.service.inputs import cohort_source
 
     if fit is not None and is_date(fit):
         _rederive_release(fit, store, wait, json)
@@ -96,31 +97,12 @@ def rederive(
     if (fit is None) == (bundle is None):
         raise InputError("name a fit of the store, or a bundle with --bundle, and not both")
     source = None if cohort is None and query is None else cohort_source(cohort or [], query)
-    columns, dialect = parse_mapping(column), parse_csv(csv)
     with progress_bar(quiet=json) as progress:
         if bundle is not None:
-            report = checks.rederive_bundle(
-                bundle,
-                source,
-                columns=columns,
-                timezone=timezone,
-                csv=dialect,
-                drop_missing=drop_missing,
-                progress=progress,
-            )
+            report = checks.rederive_bundle(bundle, source, progress=progress, **reading)
         else:
             assert fit is not None
-            report = checks.rederive(
-                store,
-                fit,
-                source,
-                columns=columns,
-                timezone=timezone,
-                csv=dialect,
-                drop_missing=drop_missing,
-                wait=wait,
-                progress=progress,
-            )
+            report = checks.rederive(store, fit, source, wait=wait, progress=progress, **reading)
     if json:
         print_json(report)
     else:

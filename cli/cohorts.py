@@ -9,40 +9,23 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .options import DEFAULT_STORE, DEFAULT_WAIT, Column, Csv, DropMissing, Json, Metrics, Query, Store, Timezone, Wait
+from isuit.reading import Reading
+
+from .options import DEFAULT_STORE, DEFAULT_WAIT, READING, Files, Json, Query, Store, Wait, reads
 from .output import note, print_json, print_table
 
 if TYPE_CHECKING:
     from isuit.published import CohortRead
 
-Files = Annotated[
-    list[str], typer.Argument(help="Parquet, CSV or Arrow files, a directory or a quoted glob: one cohort in all.")
-]
 
-
-def hash_cohort(
-    files: Files,
-    query: Query = None,
-    metric: Metrics = None,
-    column: Column = None,
-    timezone: Timezone = None,
-    csv: Csv = None,
-    drop_missing: DropMissing = False,
-    json: Json = False,
-) -> None:
+@reads(READING)
+def hash_cohort(files: Files, query: Query = None, *, reading: Reading, json: Json = False) -> None:
     """Print the hash of a cohort, and a report of what was read."""
     from isuit.service import cohorts
-    from isuit.service.inputs import cohort_source, parse_csv, parse_mapping
+    from isuit.service.inputs import cohort_source
 
     with _defects_as_json(json):
-        found = cohorts.read(
-            cohort_source(files, query),
-            columns=parse_mapping(column, metric),
-            metrics=metric,
-            timezone=timezone,
-            csv=parse_csv(csv),
-            drop_missing=drop_missing,
-        )
+        found = cohorts.read(cohort_source(files, query), **reading)
     if json:
         print_json(found)
     else:
@@ -50,35 +33,23 @@ def hash_cohort(
         note(_summary(found))
 
 
+@reads(READING)
 def add(
     series: Annotated[str, typer.Option("--series", help="The series' name, such as kite; its first file begins it.")],
     files: Files,
     query: Query = None,
-    metric: Metrics = None,
-    column: Column = None,
-    timezone: Timezone = None,
-    csv: Csv = None,
-    drop_missing: DropMissing = False,
+    *,
+    reading: Reading,
     store: Store = DEFAULT_STORE,
     wait: Wait = DEFAULT_WAIT,
     json: Json = False,
 ) -> None:
     """Add today's outcomes to a series; `isuit fit --series` fits the union, in which equal outcomes count once."""
     from isuit.service import series as service
-    from isuit.service.inputs import cohort_source, parse_csv, parse_mapping
+    from isuit.service.inputs import cohort_source
 
     with _defects_as_json(json):
-        found = service.add(
-            store,
-            series,
-            cohort_source(files, query),
-            columns=parse_mapping(column, metric),
-            metrics=metric,
-            timezone=timezone,
-            csv=parse_csv(csv),
-            drop_missing=drop_missing,
-            wait=wait,
-        )
+        found = service.add(store, series, cohort_source(files, query), wait=wait, **reading)
     for sentence in found.notes:
         note(f"note: {sentence}")
     if json:
@@ -119,31 +90,21 @@ def series_list(store: Store = DEFAULT_STORE, wait: Wait = DEFAULT_WAIT, json: J
     note(f"{len(rows)} series")
 
 
+@reads(READING)
 def canonicalise(
     files: Files,
     out: Annotated[Path, typer.Option("--out", help="The file to write; its SHA-256 is the cohort hash.")],
     query: Query = None,
-    metric: Metrics = None,
-    column: Column = None,
-    timezone: Timezone = None,
-    csv: Csv = None,
-    drop_missing: DropMissing = False,
+    *,
+    reading: Reading,
     json: Json = False,
 ) -> None:
     """Write the canonical form of a cohort, so that `sha256sum` gives its hash."""
     from isuit.service import cohorts
-    from isuit.service.inputs import cohort_source, parse_csv, parse_mapping
+    from isuit.service.inputs import cohort_source
 
     with _defects_as_json(json):
-        written = cohorts.canonicalise(
-            cohort_source(files, query),
-            out,
-            columns=parse_mapping(column, metric),
-            metrics=metric,
-            timezone=timezone,
-            csv=parse_csv(csv),
-            drop_missing=drop_missing,
-        )
+        written = cohorts.canonicalise(cohort_source(files, query), out, **reading)
     if json:
         print_json(written)
     else:

@@ -9,21 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from isuit.reading import Form
+
 from .curves import print_curves, print_ranking, print_sketch, require_sites
-from .options import (
-    DEFAULT_STORE,
-    DEFAULT_WAIT,
-    Column,
-    Csv,
-    DropMissing,
-    Fit,
-    Json,
-    Metrics,
-    Query,
-    Store,
-    Timezone,
-    Wait,
-)
+from .options import DEFAULT_STORE, DEFAULT_WAIT, FORM, Fit, Json, Metrics, Query, Store, Wait, reads
 from .output import note, print_json, print_table, progress_bar
 
 if TYPE_CHECKING:
@@ -52,6 +41,7 @@ def init(
     print(f"log head {created.log_head}")
 
 
+@reads(FORM)
 def fit(
     cohort: Annotated[
         list[str] | None,
@@ -100,10 +90,8 @@ def fit(
             "--observed-until", formats=["%Y-%m-%d"], help="The last day of observation, without observed_at."
         ),
     ] = None,
-    column: Column = None,
-    timezone: Timezone = None,
-    csv: Csv = None,
-    drop_missing: DropMissing = False,
+    *,
+    reading: Form,
     memory: Annotated[
         str | None, typer.Option("--memory", help="Hold at most so much in memory, such as 4GB; the rest is on disk.")
     ] = None,
@@ -125,8 +113,6 @@ def fit(
         checked_label,
         cohort_source,
         dimension_of,
-        parse_csv,
-        parse_mapping,
         read_anchor,
         read_anchors,
         read_sites,
@@ -153,17 +139,14 @@ def fit(
             store,
             source,
             config,
-            columns=parse_mapping(column, metric),
             metrics=metric,
-            timezone=timezone,
-            csv=parse_csv(csv),
-            drop_missing=drop_missing,
             sites=read_sites(sites) if sites else None,
             wait=wait,
             memory=memory,
             workers=workers,
             scheduler=scheduler,
             progress=progress,
+            **reading,
         )
     for sentence in fitted.notes:
         note(f"note: {sentence}")

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
+from functools import wraps
+from inspect import Parameter
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
@@ -50,3 +54,50 @@ Query = Annotated[
 Timezone = Annotated[
     str | None, typer.Option("--timezone", help="The zone of timestamps that carry none, such as UTC.")
 ]
+Files = Annotated[
+    list[str], typer.Argument(help="Parquet, CSV or Arrow files, a directory or a quoted glob: one cohort in all.")
+]
+
+# How a cohort is read: isuit.reading has the keywords that these become.
+FORM: dict[str, tuple[Any, Any]] = {
+    "column": (Column, None),
+    "timezone": (Timezone, None),
+    "csv": (Csv, None),
+    "drop_missing": (DropMissing, False),
+}
+READING: dict[str, tuple[Any, Any]] = {"metric": (Metrics, None), **FORM}
+
+
+def reads(options: dict[str, tuple[Any, Any]]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Gives a command these options in the place of its parameter `reading`, and that the keywords they become."""
+
+    def decorated(command: Callable[..., None]) -> Callable[..., None]:
+        kinds = get_type_hints(command, include_extras=True)
+        parameters: list[Parameter] = []
+        for one in inspect.signature(command).parameters.values():
+            if one.name == "reading":
+                parameters += [
+                    Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+                    for name, (kind, default) in options.items()
+                ]
+            else:
+                parameters.append(one.replace(annotation=kinds[one.name]))
+
+        @wraps(command)
+        def run(**given: Any) -> None:
+            from isuit.service.inputs import parse_csv, parse_mapping
+
+            metric = given.get("metric")
+            told = {name: given.pop(name) for name in options}
+            reading = {
+                "columns": parse_mapping(told["column"], metric),
+                "timezone": told["timezone"],
+                "csv": parse_csv(told["csv"]),
+                "drop_missing": told["drop_missing"],
+            } | ({"metrics": metric} if "metric" in told else {})
+            command(**given, reading=reading)
+
+        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        return run
+
+    return decorated

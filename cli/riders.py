@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .options import DEFAULT_STORE, DEFAULT_WAIT, Column, Csv, DropMissing, Json, Metrics, Query, Store, Timezone, Wait
+from isuit.reading import Reading
+
+from .options import DEFAULT_STORE, DEFAULT_WAIT, READING, Files, Json, Query, Store, Wait, reads
 from .output import note, print_json, print_table, progress_bar
 
 if TYPE_CHECKING:
@@ -130,36 +132,22 @@ def reinstate(rider: Rider, store: Store = DEFAULT_STORE, wait: Wait = DEFAULT_W
         print(f"This rider is no longer suppressed; what was erased does not come back.\nlog head {done.log_head}")
 
 
+@reads(READING)
 def pseudonymise(
-    files: Annotated[
-        list[str], typer.Argument(help="Parquet, CSV or Arrow files, a directory or a quoted glob: one cohort in all.")
-    ],
+    files: Files,
     out: Annotated[Path, typer.Option("--out", help="The file to write: .parquet, .arrow, .feather, .csv or .tsv.")],
     query: Query = None,
-    metric: Metrics = None,
-    column: Column = None,
-    timezone: Timezone = None,
-    csv: Csv = None,
-    drop_missing: DropMissing = False,
+    *,
+    reading: Reading,
     store: Store = DEFAULT_STORE,
     wait: Wait = DEFAULT_WAIT,
     json: Json = False,
 ) -> None:
     """Write a cohort with random tokens instead of rider IDs; the store keeps the map."""
-    from isuit.service.inputs import cohort_source, parse_csv, parse_mapping
+    from isuit.service.inputs import cohort_source
     from isuit.service.pseudonymising import pseudonymise as run
 
-    done = run(
-        store,
-        cohort_source(files, query),
-        out,
-        columns=parse_mapping(column, metric),
-        metrics=metric,
-        timezone=timezone,
-        csv=parse_csv(csv),
-        drop_missing=drop_missing,
-        wait=wait,
-    )
+    done = run(store, cohort_source(files, query), out, wait=wait, **reading)
     for sentence in done.notes:
         note(sentence)
     if json:

@@ -10,11 +10,12 @@ Tables are Arrow: `to_pandas()`, `polars.DataFrame(table)`. Errors are `isuit.Is
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from isuit.errors import IsuitError
+from isuit.reading import Form, Reading, spelled_out
 
 if TYPE_CHECKING:
     from isuit.domain import Exposure, GateReading, SkillPrior, Split
@@ -54,6 +55,7 @@ def open(path: str | Path = "isuit-store", wait: float = 10.0) -> StoreHandle:
     return StoreHandle(path, wait)
 
 
+@spelled_out(Form)
 def fit(
     cohort: Any,
     *,
@@ -65,10 +67,7 @@ def fit(
     exposure: Exposure = "independent",
     split: Split = "rider",
     skill: SkillPrior = "normal",
-    columns: Mapping[str, str] | None = None,
-    timezone: str | None = None,
-    csv: Mapping[str, str] | None = None,
-    drop_missing: bool = False,
+    **form: Unpack[Form],
 ) -> Fit:
     """Fit a cohort without a store: a frame (pandas, polars, Arrow, a DuckDB relation), arrays by name, or a path.
 
@@ -84,27 +83,11 @@ def fit(
         activity, dimension or dimension_of(metrics), anchor, gate, exposure, split, skill, None, metrics
     )
     with notebook_progress() as progress:
-        return fit_in_memory(
-            cohort,
-            config,
-            columns=columns,
-            metrics=metrics,
-            timezone=timezone,
-            csv=csv,
-            drop_missing=drop_missing,
-            progress=progress,
-        )
+        return fit_in_memory(cohort, config, metrics=metrics, progress=progress, **form)
 
 
-def hash(
-    cohort: Any,
-    *,
-    columns: Mapping[str, str] | None = None,
-    metrics: Sequence[str] | None = None,
-    timezone: str | None = None,
-    csv: Mapping[str, str] | None = None,
-    drop_missing: bool = False,
-) -> CohortRead:
+@spelled_out(Reading)
+def hash(cohort: Any, **reading: Unpack[Reading]) -> CohortRead:
     """The hash of a cohort, and a report of what was read.
 
     >>> isuit.hash(cohort).cohort_hash
@@ -112,7 +95,7 @@ def hash(
     """
     from isuit.service.cohorts import read
 
-    return read(cohort, columns=columns, metrics=metrics, timezone=timezone, csv=csv, drop_missing=drop_missing)
+    return read(cohort, **reading)
 
 
 def query(url: str, sql: str) -> Query:
@@ -137,16 +120,8 @@ def series(name: str) -> Series:
     return Series(name)
 
 
-def canonicalise(
-    cohort: Any,
-    out: str | Path,
-    *,
-    columns: Mapping[str, str] | None = None,
-    metrics: Sequence[str] | None = None,
-    timezone: str | None = None,
-    csv: Mapping[str, str] | None = None,
-    drop_missing: bool = False,
-) -> Canonicalised:
+@spelled_out(Reading)
+def canonicalise(cohort: Any, out: str | Path, **reading: Unpack[Reading]) -> Canonicalised:
     """Write the canonical form of a cohort: its SHA-256 is the cohort's hash.
 
     >>> import hashlib, pathlib
@@ -156,9 +131,7 @@ def canonicalise(
     """
     from isuit.service.cohorts import canonicalise
 
-    return canonicalise(
-        cohort, Path(out), columns=columns, metrics=metrics, timezone=timezone, csv=csv, drop_missing=drop_missing
-    )
+    return canonicalise(cohort, Path(out), **reading)
 
 
 def check_release(file: str | Path, trusted_key: str | Path | None = None) -> ReleaseCheck:
@@ -204,7 +177,8 @@ def witness(
     return witness(Path(state), given, trusted_key=key, out=target)
 
 
-def rederive_bundle(directory: str | Path, cohort: Any = None, **reading: Any) -> RederiveReport:
+@spelled_out(Form)
+def rederive_bundle(directory: str | Path, cohort: Any = None, **form: Unpack[Form]) -> RederiveReport:
     """Fit again what a bundle describes, from its own cohort or your copy of it, and compare; needs no store.
 
     >>> isuit.rederive_bundle("bundle", "cohort.parquet").verdict
@@ -212,7 +186,7 @@ def rederive_bundle(directory: str | Path, cohort: Any = None, **reading: Any) -
     """
     from isuit.service.checks import rederive_bundle
 
-    return rederive_bundle(Path(directory), cohort, **reading)
+    return rederive_bundle(Path(directory), cohort, **form)
 
 
 def latent_demo(out: str | Path, seed: int = 11, replicates: int = 0) -> dict[str, Any]:

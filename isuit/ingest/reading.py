@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -40,39 +40,36 @@ from isuit.ingest.sources import (
     with_partitions,
 )
 from isuit.ingest.times import Defects, from_text, from_timestamps, zone_named
+from isuit.reading import Reading, spelled_out
 
 MOST_NAMED = 20  # columns that an error lists
 
 
+@spelled_out(Reading)
 def read_cohort(
     source: Any,
     *,
-    columns: Mapping[str, str] | None = None,
-    metrics: Sequence[str] | None = None,
-    timezone: str | None = None,
-    csv: Mapping[str, str] | None = None,
-    drop_missing: bool = False,
     exclude: Callable[[pa.Array], pa.Array] | None = None,
     temporary: Path | None = None,
     in_memory_rows: int = IN_MEMORY_ROWS,
     spill_bytes: int = SPILL_BYTES,
     progress: Progress = lambda stage, share: None,
+    **reading: Unpack[Reading],
 ) -> Cohort:
     """Read and validate a cohort: a path, a list of paths, a directory, a glob, an address, `-` for standard input, a
     `Query` of a database, or a table.
 
-    `columns` maps our names to theirs. `metrics` names the conditions where there are several, or the column of the
-    one there is; without it that is `metric`. `timezone` is the zone of times that carry none. `csv` declares how CSV
-    files are written (see `dialects`); `drop_missing` leaves rows without rider, metric or outcome out. `exclude`
-    gets the distinct riders and says, as an array of booleans, whose rows are left out. A cohort with more than
-    `in_memory_rows` rows is sorted on disk, in a directory of its own inside `temporary`. Refuses with every defect
-    listed. `progress` is told the share that is read, where the source knows its size, then the share that is hashed.
+    `isuit.reading.Reading` says what the keywords of `reading` mean. `exclude` gets the distinct riders and says, as an
+    array of booleans, whose rows are left out. A cohort with more than `in_memory_rows` rows is sorted on disk, in a
+    directory of its own inside `temporary`. Refuses with every defect listed. `progress` is told the share that is
+    read, where the source knows its size, then the share that is hashed.
     """
-    named, mapping = checked_metrics(metrics, columns)
+    named, mapping = checked_metrics(reading.get("metrics"), reading.get("columns"))
     refusals = Refusals()
-    options = declared(csv)
+    options = declared(reading.get("csv"))
     sorter = Sorter(temporary, in_memory_rows, spill_bytes)
-    reader = _Reader(refusals, named, timezone, sorter, progress, options, drop_missing)
+    dropping = reading.get("drop_missing", False)
+    reader = _Reader(refusals, named, reading.get("timezone"), sorter, progress, options, dropping)
     if isinstance(source, Query):
         with rows_of(source) as stream:
             reader.read(open_object(stream, "the query"), mapping)

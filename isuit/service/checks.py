@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import pyarrow as pa
 
@@ -26,6 +26,7 @@ from isuit.errors import EstimationError, InputError
 from isuit.ingest import Cohort, read_cohort
 from isuit.ingest.canonical_file import read_canonical
 from isuit.published import BundleReport, Disagreement, RederiveReport, VerifyReport
+from isuit.reading import Form
 from isuit.service.stores import DEFAULT_WAIT, open_store
 from isuit.service.trusted import read_key, read_note
 from isuit.store.cohorts import find_cohort, stored_outcomes
@@ -105,12 +106,9 @@ def rederive(
     reference: str,
     source: Any = None,
     *,
-    columns: Mapping[str, str] | None = None,
-    timezone: str | None = None,
-    csv: Mapping[str, str] | None = None,
-    drop_missing: bool = False,
     wait: float = DEFAULT_WAIT,
     progress: Progress | None = None,
+    **form: Unpack[Form],
 ) -> RederiveReport:
     """Fit again, from the stored cohort or the auditor's own file, and compare."""
     with open_store(store_path, wait=wait) as store:
@@ -126,7 +124,7 @@ def rederive(
             material = _with_stored_outcomes(store, material)
     # The lock is free while the estimator works: nothing of the store is needed any more.
     if source is not None:
-        return _from_file(material, source, columns, timezone, csv, drop_missing, progress)
+        return _from_file(material, source, form, progress)
     if material.outcomes is None or not material.outcomes.num_rows:
         return _report(material, _without_refit(material, "every outcome of this cohort was erased"))
     with read_cohort(material.outcomes, metrics=_metrics(material.record)) as cohort:
@@ -137,11 +135,8 @@ def rederive_bundle(
     directory: Path,
     source: Any = None,
     *,
-    columns: Mapping[str, str] | None = None,
-    timezone: str | None = None,
-    csv: Mapping[str, str] | None = None,
-    drop_missing: bool = False,
     progress: Progress | None = None,
+    **form: Unpack[Form],
 ) -> RederiveReport:
     """The same from a bundle, without a store."""
     bundle = read_bundle(directory)
@@ -152,7 +147,7 @@ def rederive_bundle(
     if source is None:
         assert bundle.cohort is not None
         source, _ = read_canonical(bundle.cohort)
-    return _from_file(material, source, columns, timezone, csv, drop_missing, progress)
+    return _from_file(material, source, form, progress)
 
 
 def _metrics(record: StoredFit) -> tuple[str, ...] | None:
@@ -190,19 +185,8 @@ def _with_stored_outcomes(store: Store, material: Material) -> Material:
     )
 
 
-def _from_file(
-    material: Material,
-    source: Any,
-    columns: Mapping[str, str] | None,
-    timezone: str | None,
-    csv: Mapping[str, str] | None,
-    drop_missing: bool,
-    progress: Progress | None,
-) -> RederiveReport:
-    metrics = _metrics(material.record)
-    with read_cohort(
-        source, columns=columns, metrics=metrics, timezone=timezone, csv=csv, drop_missing=drop_missing
-    ) as cohort:
+def _from_file(material: Material, source: Any, form: Form, progress: Progress | None) -> RederiveReport:
+    with read_cohort(source, metrics=_metrics(material.record), **form) as cohort:
         if cohort.cohort_hash != material.record.cohort_hash:
             raise InputError(
                 f"the file's hash is {cohort.cohort_hash} and the fit's cohort is {material.record.cohort_hash}; "

@@ -2,48 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from isuit.ingest import Cohort, RefusedCohort, read_cohort, refuse_to_overwrite, write_canonical
 from isuit.published import Canonicalised, CohortRead, CohortRefused, Defect
+from isuit.reading import Reading
 
 __all__ = ["RefusedCohort", "canonicalise", "read", "refusal"]
 
 
-def read(
-    files: Any,
-    *,
-    columns: Mapping[str, str] | None = None,
-    metrics: Sequence[str] | None = None,
-    timezone: str | None = None,
-    csv: Mapping[str, str] | None = None,
-    drop_missing: bool = False,
-) -> CohortRead:
+def read(files: Any, **reading: Unpack[Reading]) -> CohortRead:
     """Read a cohort (paths, or a table) and say what it holds."""
-    with read_cohort(
-        files, columns=columns, metrics=metrics, timezone=timezone, csv=csv, drop_missing=drop_missing
-    ) as cohort:
+    with read_cohort(files, **reading) as cohort:
         return CohortRead(**_described(cohort))
 
 
-def canonicalise(
-    files: Any,
-    out: Path,
-    *,
-    columns: Mapping[str, str] | None = None,
-    metrics: Sequence[str] | None = None,
-    timezone: str | None = None,
-    csv: Mapping[str, str] | None = None,
-    drop_missing: bool = False,
-) -> Canonicalised:
+def canonicalise(files: Any, out: Path, **reading: Unpack[Reading]) -> Canonicalised:
     """Write the canonical form of a cohort, so that `sha256sum` gives its hash."""
     refuse_to_overwrite(files, out)
-    with read_cohort(
-        files, columns=columns, metrics=metrics, timezone=timezone, csv=csv, drop_missing=drop_missing
-    ) as cohort:
+    with read_cohort(files, **reading) as cohort:
         write_canonical(cohort, out)
         return Canonicalised(**_described(cohort), out=str(out))
 

@@ -13,7 +13,7 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import pyarrow as pa
 
@@ -26,6 +26,7 @@ from isuit.errors import StoreBusy, StoreError
 from isuit.ingest import Cohort, read_cohort
 from isuit.limits import Memory
 from isuit.published import FitDetail, FitSummary
+from isuit.reading import Form
 from isuit.service.details import detail_of
 from isuit.service.inputs import sites_of
 from isuit.service.recording import Recorded, record_fit
@@ -61,11 +62,7 @@ def fit(
     source: Any,
     config: FitConfig,
     *,
-    columns: Mapping[str, str] | None = None,
     metrics: Sequence[str] | None = None,
-    timezone: str | None = None,
-    csv: Mapping[str, str] | None = None,
-    drop_missing: bool = False,
     sites: Mapping[str, Coordinates] | None = None,
     wait: float = DEFAULT_WAIT,
     memory: str | int | None = None,
@@ -73,6 +70,7 @@ def fit(
     scheduler: str | None = None,
     client: Any = None,
     progress: Progress = _silent,
+    **form: Unpack[Form],
 ) -> Fitted:
     """Fit a cohort and record the result; the same fit again is confirmed, not recorded twice.
 
@@ -101,15 +99,12 @@ def fit(
         with opened(store_path, source, metrics, wait) as (table, named, shared):
             reading = read_cohort(
                 table,
-                columns=columns,
                 metrics=named,
-                timezone=timezone,
-                csv=csv,
-                drop_missing=drop_missing,
                 exclude=exclude,
                 in_memory_rows=limits.sorted_rows,
                 spill_bytes=limits.sorting,
                 progress=progress,
+                **form,
             )
         with reading as cohort:
             fit_id = name_of_fit(cohort.cohort_hash, config.as_json(), estimator.ESTIMATOR_VERSION)

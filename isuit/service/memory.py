@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import pyarrow.compute as pc
 
 from isuit.audit.results import fit_id as name_of_fit
 from isuit.domain import FitConfig
 from isuit.ingest import read_cohort
+from isuit.reading import Reading
 from isuit.service.fitting import Progress, _silent
 from isuit.service.recording import record_of
 from isuit.service.results import Fit
@@ -20,25 +20,13 @@ def fit_in_memory(
     source: Any,
     config: FitConfig,
     *,
-    columns: Mapping[str, str] | None = None,
-    metrics: Sequence[str] | None = None,
-    timezone: str | None = None,
-    csv: Mapping[str, str] | None = None,
-    drop_missing: bool = False,
     progress: Progress = _silent,
+    **reading: Unpack[Reading],
 ) -> Fit:
     """The same estimate that a store would record of this cohort, under the same name."""
     from isuit import estimator
 
-    with read_cohort(
-        source,
-        columns=columns,
-        metrics=metrics,
-        timezone=timezone,
-        csv=csv,
-        drop_missing=drop_missing,
-        progress=progress,
-    ) as cohort:
+    with read_cohort(source, progress=progress, **reading) as cohort:
         estimate = estimator.fit(cohort.observations(), config, progress)
         name = name_of_fit(cohort.cohort_hash, config.as_json(), estimator.ESTIMATOR_VERSION)
         record = record_of(name, cohort.cohort_hash, config, estimate, None)

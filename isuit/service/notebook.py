@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import pyarrow as pa
 
@@ -43,6 +43,7 @@ from isuit.published import (
     Status,
     VerifyReport,
 )
+from isuit.reading import Form, Reading, spelled_out
 from isuit.service import aliasing, checks, fitting, heads, history, inputs, proving, releases, reports, riders
 from isuit.service import series as series_service
 from isuit.service.bars import notebook_progress
@@ -80,7 +81,8 @@ class RecordedFit(Fit):
         with open_store(self._handle.path, wait=self._handle.wait) as store:
             return rows(store.connection, self.fit_id)
 
-    def rederive(self, cohort: Any = None, **reading: Any) -> RederiveReport:
+    @spelled_out(Form)
+    def rederive(self, cohort: Any = None, **form: Unpack[Form]) -> RederiveReport:
         """Fit again, from the stored cohort or your own copy of it, and compare.
 
         >>> recorded.rederive().verdict
@@ -88,7 +90,7 @@ class RecordedFit(Fit):
         """
         with notebook_progress() as progress:
             return checks.rederive(
-                self._handle.path, self.fit_id, cohort, wait=self._handle.wait, progress=progress, **reading
+                self._handle.path, self.fit_id, cohort, wait=self._handle.wait, progress=progress, **form
             )
 
     def report(self, out: str | Path) -> PageWritten:
@@ -126,6 +128,7 @@ class StoreHandle:
         """
         return history.init(self.path, policy, self.wait)
 
+    @spelled_out(Form)
     def fit(
         self,
         cohort: Any,
@@ -140,12 +143,9 @@ class StoreHandle:
         split: Split = "rider",
         skill: SkillPrior = "normal",
         observed_until: date | None = None,
-        columns: Mapping[str, str] | None = None,
-        timezone: str | None = None,
-        csv: Mapping[str, str] | None = None,
-        drop_missing: bool = False,
         memory: str | int | None = None,
         client: Any = None,
+        **form: Unpack[Form],
     ) -> RecordedFit:
         """Fit a cohort (a frame with the Arrow interface, arrays by name, or a path) and record the result.
 
@@ -163,21 +163,19 @@ class StoreHandle:
                 self.path,
                 cohort,
                 config,
-                columns=columns,
                 metrics=metrics,
-                timezone=timezone,
-                csv=csv,
-                drop_missing=drop_missing,
                 sites=inputs.read_sites(Path(sites)) if isinstance(sites, (str, Path)) else sites,
                 wait=self.wait,
                 memory=memory,
                 client=client,
                 progress=progress,
+                **form,
             )
         counts = (fitted.outcomes, fitted.riders, fitted.sites)
         return RecordedFit(self, fitted.stored, counts, fitted.summary())
 
-    def add(self, series: str, cohort: Any, **reading: Any) -> Added:
+    @spelled_out(Reading)
+    def add(self, series: str, cohort: Any, **reading: Unpack[Reading]) -> Added:
         """Add outcomes to a series, for `fit(isuit.series(name))`; what it has already adds nothing.
 
         >>> store.add("kite", cohort).parts
@@ -304,7 +302,8 @@ class StoreHandle:
         kept = None if since is None else Path(since)
         return proving.prove(self.path, reference, Path(out), since=kept, wait=self.wait)
 
-    def pseudonymise(self, cohort: Any, out: str | Path, **reading: Any) -> Pseudonymised:
+    @spelled_out(Reading)
+    def pseudonymise(self, cohort: Any, out: str | Path, **reading: Unpack[Reading]) -> Pseudonymised:
         """Write a cohort with random tokens instead of IDs; the store keeps the map.
 
         >>> store.pseudonymise("cohort.parquet", "tokens.parquet").riders

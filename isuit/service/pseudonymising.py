@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,6 +16,7 @@ from isuit.erasure.suppression import OptedOut
 from isuit.files import PRIVATE, whole
 from isuit.ingest import Cohort, read_cohort, refuse_to_overwrite
 from isuit.published import Pseudonymised
+from isuit.reading import Reading
 from isuit.service.stores import DEFAULT_WAIT, open_store
 from isuit.store.opening import Store
 from isuit.tables import SEPARATORS, format_of, require_format, write_into
@@ -26,12 +27,8 @@ def pseudonymise(
     files: Any,
     out: Path,
     *,
-    columns: Mapping[str, str] | None = None,
-    metrics: Sequence[str] | None = None,
-    timezone: str | None = None,
-    csv: Mapping[str, str] | None = None,
-    drop_missing: bool = False,
     wait: float = DEFAULT_WAIT,
+    **reading: Unpack[Reading],
 ) -> Pseudonymised:
     """Write the cohort with tokens; the map stays in the store, and whoever opted out stays out.
 
@@ -42,15 +39,7 @@ def pseudonymise(
     require_format(out)
     with open_store(store_path, write=True, wait=wait, create=True) as store:
         opted_out = OptedOut.of(store)
-        with read_cohort(
-            files,
-            columns=columns,
-            metrics=metrics,
-            timezone=timezone,
-            csv=csv,
-            drop_missing=drop_missing,
-            exclude=opted_out.exclude,
-        ) as cohort:
+        with read_cohort(files, exclude=opted_out.exclude, **reading) as cohort:
             tokens, new = tokens_for(store.connection, _riders(cohort))
             schema = canonical.schema_of(cohort.metrics)
             stream = pa.RecordBatchReader.from_batches(schema, _replaced(cohort, tokens))

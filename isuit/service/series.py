@@ -12,12 +12,12 @@ The union that is fitted is all parts together, so it is listed under their name
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import duckdb
 import pyarrow as pa
@@ -28,6 +28,7 @@ from isuit.erasure.suppression import OptedOut
 from isuit.errors import InputError, NotFound, StoreBusy
 from isuit.ingest import Cohort, read_cohort
 from isuit.published import Added, SeriesEntry, SeriesList
+from isuit.reading import Reading
 from isuit.service.recording import register_cohort, return_rows
 from isuit.service.stores import DEFAULT_WAIT, open_store
 from isuit.store.aliases import checked_alias
@@ -43,12 +44,8 @@ def add(
     name: str,
     source: Any,
     *,
-    columns: Mapping[str, str] | None = None,
-    metrics: Sequence[str] | None = None,
-    timezone: str | None = None,
-    csv: Mapping[str, str] | None = None,
-    drop_missing: bool = False,
     wait: float = DEFAULT_WAIT,
+    **reading: Unpack[Reading],
 ) -> Added:
     """Add a cohort to a series; what is in it already changes nothing."""
     checked_alias(name, "a series")
@@ -57,15 +54,7 @@ def add(
         with open_store(store_path, wait=wait) as store:
             opted_out = OptedOut.of(store)
     with (
-        read_cohort(
-            source,
-            columns=columns,
-            metrics=metrics,
-            timezone=timezone,
-            csv=csv,
-            drop_missing=drop_missing,
-            exclude=opted_out.exclude,
-        ) as cohort,
+        read_cohort(source, exclude=opted_out.exclude, **reading) as cohort,
         open_store(store_path, write=True, wait=wait, create=True) as store,
     ):
         if OptedOut.of(store).digests - opted_out.digests:

@@ -4,6 +4,7 @@
     python tests/tools/mutants.py gate --each 0            every mutant of the modules with `gate` in their path
     python tests/tools/mutants.py --seed 2 --each 20       another and larger sample
     python tests/tools/mutants.py --quick                  only with the tests that take seconds
+    python tests/tools/mutants.py witness --lines 62 70    every mutant of these lines
 
 A mutant lives in memory: a forked process compiles the changed source when the module is imported and runs pytest, so
 no file is touched and what takes long to import is imported once. Tests that start the console script see the program
@@ -48,19 +49,38 @@ TARGETS: dict[str, tuple[str, str]] = {
     "isuit/audit/results": ("audit/test_results", "audit/test_rederivation"),
     "isuit/audit/rederivation": ("audit/test_rederivation", "cli/test_audit"),
     "isuit/audit/bundle": ("audit/test_rederivation", "cli/test_audit"),
+    "isuit/audit/log": ("audit/test_verification audit/test_extension", "audit/test_rederivation"),
+    "isuit/audit/subjects": ("audit/test_verification audit/test_rederivation", "cli/test_audit"),
     "isuit/erasure/": ("erasure/test_rewrite erasure/test_erasure_leftovers", "erasure/test_elsewhere cli/test_riders"),
     "isuit/erasure/part_copies": ("erasure/test_part_copies", "erasure/test_erasure_crashes"),
+    "isuit/erasure/rewrite": (
+        "erasure/test_rewrite erasure/test_erasure_leftovers",
+        "erasure/test_erasure_unfinished erasure/test_part_copies",
+    ),
     **{
-        f"isuit/erasure/{name}": ("erasure/test_erasure", "cli/test_riders")
+        f"isuit/erasure/{name}": (
+            "erasure/test_erasure erasure/test_erasure_names erasure/test_erasure_unfinished",
+            "erasure/test_shared_rows cli/test_riders",
+        )
         for name in ("erasure", "personal", "receipt")
     },
     "isuit/erasure/pseudonyms": ("erasure/test_pseudonyms", "cli/test_riders"),
     "isuit/erasure/elsewhere": ("erasure/test_elsewhere erasure/test_pseudonyms", "cli/test_riders"),
-    "isuit/erasure/suppression": ("service/test_fitting", "cli/test_riders"),
+    "isuit/erasure/suppression": ("service/test_opting_out service/test_fitting", "cli/test_riders"),
     "isuit/release/": ("release/test_release", "release/test_release_attacks release/test_release_page"),
     **{
         f"isuit/release/{name}": (f"release/test_{name}", "release/test_release") for name in ("noise", "proof", "site")
     },
+    **{
+        f"isuit/release/private/{name}": (f"release/private/test_{name}", "release/private/test_releasing")
+        for name in ("accounting", "contributions", "discrete_gaussian")
+    },
+    **{
+        f"isuit/release/private/{name}": ("release/private/test_releasing", "release/private/test_private_mode")
+        for name in ("declaration", "releasing", "solving")
+    },
+    "isuit/release/standing": ("release/test_standing", "release/test_release"),
+    "isuit/release/checking": ("release/test_proof release/test_release", "release/test_release_page"),
     "isuit/release/one_series": ("release/test_one_series", "release/test_release_attacks"),
     **dict.fromkeys(
         ("isuit/release/page", "isuit/release/timeline"), ("release/test_release_page", "release/test_site")
@@ -245,6 +265,7 @@ def main() -> int:
     parser.add_argument("--each", type=int, default=8, help="mutants of each module; 0 for all")
     parser.add_argument("--quick", action="store_true", help="only the tests that take seconds")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--lines", type=int, nargs="+", help="every mutant of these lines, and no other")
     given = parser.parse_args()
     os.chdir(ROOT)
     chosen_modules = list(modules(given.module, given.quick))
@@ -259,8 +280,9 @@ def main() -> int:
                 return 1
             limits[tuple(tests)] = 10 + int(PATIENCE * (_children_seconds() - before))
         found = places(path)
-        chosen = chance.sample(found, min(given.each, len(found))) if given.each else found
-        for changed in sorted((mutant(path, place) for place in chosen), key=lambda one: one.line):
+        chosen = chance.sample(found, min(given.each, len(found))) if given.each and not given.lines else found
+        mutants = [one for one in (mutant(path, place) for place in chosen) if one.line in (given.lines or [one.line])]
+        for changed in sorted(mutants, key=lambda one: one.line):
             started = time.monotonic()
             alive = survives(changed, tests, limits[tuple(tests)])
             tried += 1
