@@ -51,3 +51,4 @@ def test_noise_is_whole_for_few_riders_and_falls_in_proportion() -> None:
 def test_a_curve_of_one_point_has_the_noise_of_a_middle() -> None:
     """Not that of an end, where every shape is at its largest."""
     assert np.array_equal(_shapes(1)[:, 0], _shapes(3)[:, 1])
+    assert [_shapes(points).shape[1] for points in (1, 2, 3)] == [1, 2, 3]
