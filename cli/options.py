@@ -98,6 +98,7 @@ def reads(options: dict[str, tuple[Any, Any]]) -> Callable[[Callable[..., None]]
             command(**given, reading=reading)
 
         run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {one.name: one.annotation for one in parameters}
         return run
 
     return decorated

@@ -20,7 +20,7 @@ from isuit.audit.log import Event, append_event, read_log
 from isuit.audit.notes import LOG, SEED_BYTES, BadNote, SigningKey, VerifierKey, signed
 from isuit.audit.rotations import followed, rotation_text
 from isuit.errors import StoreError
-from isuit.store.paths import StorePaths, sync_directory, write_secret
+from isuit.store.paths import StorePaths, sync, write_secret
 from isuit.store.query import first
 
 
@@ -96,7 +96,7 @@ def rotate(connection: duckdb.DuckDBPyConnection, paths: StorePaths) -> SigningK
 def settle_rotation(paths: StorePaths) -> None:
     """The new key takes the old one's place; only after its event is committed."""
     paths.next_signing_key.rename(paths.signing_key)
-    sync_directory(paths.directory)
+    sync(paths.directory)
 
 
 def strange_keys(connection: duckdb.DuckDBPyConnection, paths: StorePaths) -> Iterator[tuple[str, str]]:

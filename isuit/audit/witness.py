@@ -23,7 +23,7 @@ from isuit.documents import read_text
 from isuit.errors import InputError
 from isuit.files import write_whole
 from isuit.store.lock import flock
-from isuit.store.paths import DIRECTORY_MODE, FILE_MODE, sync_directory, write_secret
+from isuit.store.paths import DIRECTORY_MODE, FILE_MODE, sync, write_secret
 
 MALFORMED, UNSIGNED, UNKNOWN, CONFLICT, UNPROVEN = 400, 403, 404, 409, 422  # the statuses that C2SP gives a refusal
 
@@ -134,4 +134,4 @@ class Witness:
 def _replace(path: Path, text: str) -> None:
     """A reader or a crash sees the old text or the new one; a promise is on the disk before it is given."""
     write_whole(path, [text.encode()], FILE_MODE)
-    sync_directory(path.parent)
+    sync(path.parent)

@@ -21,7 +21,7 @@ import duckdb
 
 from isuit.erasure.personal import PersonalTable
 from isuit.store.parts import folder_of, listed
-from isuit.store.query import rows
+from isuit.store.query import quoted, rows
 
 # Names of columns, and keys inside JSON, under which the operator's own words stand.
 LABELS = frozenset(
@@ -135,7 +135,7 @@ def _sites_in_parts(connection: duckdb.DuckDBPyConnection, names: frozenset[str]
     files = [str(part.path(folder)) for part in listed(connection) if part.holds == "personal.outcomes"]
     if not files:
         return 0
-    values = ", ".join("'" + name.replace("'", "''") + "'" for name in sorted(names))
+    values = ", ".join(map(quoted, sorted(names)))
     query = f"SELECT count(*) FROM read_parquet(?) WHERE site IN ({values}) AND rider NOT IN ({values})"
     [(found,)] = rows(connection, query, [files])
     return int(found)

@@ -42,8 +42,8 @@ from isuit.store import parts
 from isuit.store.connection import STORAGE_VERSION, connect, is_foreign_lock
 from isuit.store.opening import sweep
 from isuit.store.part_files import DamagedPart, Part, overwrite
-from isuit.store.paths import FILE_MODE, StorePaths, sync_directory
-from isuit.store.query import rows
+from isuit.store.paths import FILE_MODE, StorePaths, sync
+from isuit.store.query import quoted, rows
 
 Progress = Callable[[str, float], None]
 ERASURE = "erasure"  # what `ledger.pending` calls the work
@@ -116,8 +116,8 @@ def _copy(
     """Write the new file: every row of the old one, the names of copied parts, and the completion of the receipts."""
     connection = connect(Path(":memory:"), paths.spill, read_only=False)
     try:
-        connection.execute(f"ATTACH {_quoted(paths.database)} AS old (READ_ONLY)")
-        connection.execute(f"ATTACH {_quoted(paths.rewritten)} AS new (STORAGE_VERSION '{STORAGE_VERSION}')")
+        connection.execute(f"ATTACH {quoted(str(paths.database))} AS old (READ_ONLY)")
+        connection.execute(f"ATTACH {quoted(str(paths.rewritten))} AS new (STORAGE_VERSION '{STORAGE_VERSION}')")
         connection.execute("BEGIN")
         connection.execute("COPY FROM DATABASE old TO new (SCHEMA)")
         connection.execute("USE new")
@@ -243,13 +243,13 @@ def _inspect(connection: duckdb.DuckDBPyConnection) -> None:
 def _swap(paths: StorePaths) -> None:
     """The old file keeps a name until its bytes are overwritten, so that a crash cannot lose sight of them."""
     paths.rewritten.chmod(FILE_MODE)
-    _sync(paths.rewritten)
+    sync(paths.rewritten)
     reached("synced")
     os.link(paths.database, paths.retired)
-    sync_directory(paths.directory)
+    sync(paths.directory)
     reached("retired")
     paths.rewritten.rename(paths.database)
-    sync_directory(paths.directory)
+    sync(paths.directory)
     reached("swapped")
 
 
@@ -262,7 +262,7 @@ def _drop_retired(paths: StorePaths) -> None:
         overwrite(paths.retired, lambda: reached("overwriting"))
         reached("overwritten")
     paths.retired.unlink()
-    sync_directory(paths.directory)
+    sync(paths.directory)
     reached("destroyed")
 
 
@@ -275,15 +275,3 @@ def _remove_replaced(paths: StorePaths) -> None:
         parts.remove_unlisted(connection, reached)
     finally:
         connection.close()
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _quoted(path: Path) -> str:
-    return "'" + str(path).replace("'", "''") + "'"

@@ -16,7 +16,7 @@ import rfc8785
 from isuit.errors import StoreError
 from isuit.store.connection import connect
 from isuit.store.migrations import Connection, Record, migrate
-from isuit.store.paths import DIRECTORY_MODE, FILE_MODE, StorePaths, sync_directory, write_secret
+from isuit.store.paths import DIRECTORY_MODE, FILE_MODE, StorePaths, sync, write_secret
 
 KEY_BYTES = 32
 
@@ -63,7 +63,7 @@ class Founding:
             connection.close()
         self.paths.founding.chmod(FILE_MODE)
         self.paths.founding.rename(self.paths.database)
-        sync_directory(self.paths.directory)
+        sync(self.paths.directory)
 
     def upgrade(self) -> None:
         connection = connect(self.paths.database, self.paths.spill, read_only=False)

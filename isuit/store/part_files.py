@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from isuit.errors import StoreError
 from isuit.store.connection import DAMAGED
-from isuit.store.paths import DIRECTORY_MODE, FILE_MODE, sync_directory
+from isuit.store.paths import DIRECTORY_MODE, FILE_MODE, sync
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
@@ -83,7 +83,7 @@ class PartFile:
         self._file.flush()
         os.fsync(self._file.fileno())
         self._file.close()
-        sync_directory(self.path.parent)
+        sync(self.path.parent)
         return self.path.stat().st_size, file_digest(self.path)
 
     def discard(self) -> None:

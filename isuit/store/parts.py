@@ -33,8 +33,8 @@ import pyarrow.compute as pc
 from isuit.errors import StoreError
 from isuit.store import holders
 from isuit.store.part_files import SUFFIX, Part, PartFile, may_hold, overwrite
-from isuit.store.paths import sync_directory
-from isuit.store.query import arrow, batches, insert, rows
+from isuit.store.paths import sync
+from isuit.store.query import arrow, batches, insert, quoted, rows
 
 FOLDER = "parts"
 
@@ -230,7 +230,7 @@ def show(
         if files:
             # Skills gained a column, which older parts do not have. Looking into every file costs, so only for them.
             by_name = ", union_by_name = true" if table == "personal.skills" else ""
-            source += f" UNION ALL BY NAME SELECT * FROM read_parquet([{', '.join(map(_quoted, files))}]{by_name})"
+            source += f" UNION ALL BY NAME SELECT * FROM read_parquet([{', '.join(map(quoted, files))}]{by_name})"
             if hidden and table != "ledger.leaves":
                 source += f" WHERE NOT list_contains(getvariable('{HIDDEN}'), rider)"
         _make_view(connection, parted.view, source, inspect=inspect)
@@ -255,7 +255,7 @@ def hides(connection: duckdb.DuckDBPyConnection) -> bool:
 
 def hide(connection: duckdb.DuckDBPyConnection, names: Iterable[str]) -> None:
     """Keep these riders' rows out of the views, which hold what an erasure has decided and could not finish."""
-    connection.execute(f"SET VARIABLE {HIDDEN} = [{', '.join(map(_quoted, names))}]::VARCHAR[]")
+    connection.execute(f"SET VARIABLE {HIDDEN} = [{', '.join(map(quoted, names))}]::VARCHAR[]")
 
 
 @contextmanager
@@ -306,9 +306,5 @@ def remove_unlisted(connection: duckdb.DuckDBPyConnection, tell: Callable[[str],
             tell("part overwritten")
         entry.unlink()
     if strange:
-        sync_directory(folder)
+        sync(folder)
         tell("parts removed")
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"

@@ -11,6 +11,11 @@ import pyarrow as pa
 BATCH_ROWS = 1 << 16
 
 
+def quoted(text: str) -> str:
+    """A text as it stands in a statement, for the few places that take no argument."""
+    return "'" + text.replace("'", "''") + "'"
+
+
 def rows(connection: duckdb.DuckDBPyConnection, query: str, arguments: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
     """Every row of the answer."""
     return list(connection.execute(query, list(arguments)).fetchall())
