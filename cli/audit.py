@@ -9,7 +9,7 @@ import typer
 
 from isuit.reading import Form
 
-from .options import DEFAULT_STORE, DEFAULT_WAIT, FORM, Fit, Json, Query, Store, Wait, reads
+from .options import DEFAULT_STORE, DEFAULT_WAIT, FORM, Fit, FitOrRelease, Json, Query, Store, Wait, reads
 from .output import note, print_json, progress_bar
 from .proofs import Checkpoint, TrustedKey
 
@@ -67,14 +67,7 @@ def _rederive_release(release: str, store: Path, wait: float, json: bool) -> Non
 
 @reads(FORM)
 def rederive(
-    fit: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[FIT]",
-            help="A fit id, a cohort hash, or 8 digits of one; or a release's date.",
-            show_default=False,
-        ),
-    ] = None,
+    fit: FitOrRelease = None,
     cohort: Annotated[
         list[str] | None, typer.Option("--cohort", help="Your own copy of the cohort, instead of the stored one.")
     ] = None,

@@ -35,6 +35,14 @@ Fit = Annotated[
         metavar="FIT", help="A fit id or a cohort hash, or at least 8 digits of one; or an alias.", show_default=False
     ),
 ]
+FitOrRelease = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[FIT]",
+        help="A fit id, a cohort hash, or 8 digits of one; or a release's date.",
+        show_default=False,
+    ),
+]
 Csv = Annotated[
     list[str] | None,
     typer.Option(

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from .options import DEFAULT_STORE, DEFAULT_WAIT, Json, Store, Wait
+from .options import DEFAULT_STORE, DEFAULT_WAIT, FitOrRelease, Json, Store, Wait
 from .output import note, print_json
 
 TrustedKey = Annotated[
@@ -54,14 +54,7 @@ def rotate_key(store: Store = DEFAULT_STORE, wait: Wait = DEFAULT_WAIT, json: Js
 
 
 def prove(
-    fit: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[FIT]",
-            help="A fit id, a cohort hash, or 8 digits of one; or a release's date.",
-            show_default=False,
-        ),
-    ] = None,
+    fit: FitOrRelease = None,
     out: Annotated[Path, typer.Option("--out", help="The file to write.")] = Path("proof.json"),
     since: Annotated[
         Path | None, typer.Option("--since", help="A kept checkpoint: prove that the log extends it.")
