@@ -89,7 +89,8 @@ def fit(data: Observations, config: FitConfig | None = None, progress: Progress 
 
 
 def _gate(data: Observations, config: FitConfig) -> tuple[Incidence, Gate]:
-    """The gate of the metric, or of each of several; and the graph with most bins, in which a rider's are counted."""
+    """The gate's verdict on the metric, or on each of several, and one graph of riders and bins: that with the most
+    bins, in which a rider's bins are counted."""
     graphs = [incidence(data.rider, metric, len(data.riders), config.gate_bins) for metric in data.conditions]
     if not data.further:
         return graphs[0], check(graphs[0], config)
@@ -241,7 +242,8 @@ class _Along:
 
 
 def _grids(data: Observations, space: CurveSpace) -> list[_Along]:
-    """The curve's metrics; of several, those of each with the others at their medians."""
+    """Where curves are evaluated: along the metric, or along each of several while the others stay at their
+    medians."""
     spline = space.spline
     if not isinstance(spline, Surface):
         metric = _grid(spline)

@@ -135,8 +135,11 @@ def only_between(graphs: list[Incidence], config: FitConfig) -> tuple[bool, ...]
 
 
 def _check_between(graph: Incidence, config: FitConfig) -> Gate:
-    """Of a metric that riders are compared along: enough riders in bins that hold most outcomes. No connection is
-    asked for, since riders who meet one bin each connect none; their other metrics do."""
+    """The gate of a metric whose effect is told by comparing riders: enough riders in the bins that hold most
+    outcomes.
+
+    That riders connect its bins is not asked: whoever meets one bin alone connects none, but does so in other metrics.
+    """
     riders, bins = _core(graph.seen, 1, config.min_riders_per_bin)
     share = float(graph.outcomes[riders][:, bins].sum() / max(1, graph.outcomes.sum()))
     shortfalls = () if share >= CORE_SHARE else tuple(_thin_bins(graph, config, np.ones(riders.size, dtype=bool)))

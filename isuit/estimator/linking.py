@@ -79,7 +79,8 @@ class Link:
         return Skill(self.scale * skill.mean + self.offset, float(np.hypot(self.scale * skill.sd, self.se)))
 
     def change(self, before: Skill, after: Skill) -> Change:
-        """From `before`, on the scale that this link leads to, to `after`, on the scale that it comes from."""
+        """By how much a skill changed: `before` is on the scale that this link leads to, `after` on the one it
+        comes from."""
         by = self.scale * after.mean + self.offset - before.mean
         allowed = Z95 * float(np.sqrt(before.sd**2 + (self.scale * after.sd) ** 2 + self.se**2))
         return Change(by, allowed)

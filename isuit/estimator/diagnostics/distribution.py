@@ -34,7 +34,8 @@ def distribution(latent: LatentFit, reason: str | None = None) -> SkillDistribut
 
 
 def _as_normal(latent: LatentFit) -> bool:
-    """Whether neither skewness nor tails are certain, and nothing else is there: by themselves they are never zero."""
+    """Whether the estimated density may be called normal: its skewness and its tails, which are never estimated as
+    exactly zero, are within chance of it, and the finer departures together have hardly any degrees of freedom."""
     count = latent.problem.likelihood.density
     eta, variance = latent.parameters.density.eta, np.diag(latent.solution.covariance.border)[-count:]
     border, _ = latent.problem.shape.split(latent.degrees_of_freedom)

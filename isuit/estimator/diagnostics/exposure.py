@@ -188,7 +188,7 @@ def past_outcomes(data: Observations, latent: LatentFit) -> PastOutcomes:
 
 
 def _places(first: NDArray[np.bool_]) -> FloatArray:
-    """The place of each step in its series, counted from the middle."""
+    """Each row's position in its series, counted from the series' middle; `first` marks where a series begins."""
     starts = np.flatnonzero(first)
     length = np.diff(np.append(starts, first.size))
     return np.asarray(np.arange(first.size) - np.repeat(starts + (length - 1) / 2, length))

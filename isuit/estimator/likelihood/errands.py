@@ -62,7 +62,7 @@ class Packed(NamedTuple):
 
 
 def _narrow(numbers: FloatArray) -> Any:
-    """The numbers in a byte each where they fit: counts of trials are small whole numbers, most of them."""
+    """The numbers as one byte each where that loses nothing: most counts of trials are small whole numbers."""
     small = numbers.astype(np.uint8)
     return small if np.array_equal(small, numbers) else numbers
 
@@ -124,7 +124,8 @@ def packed(message: object) -> bytes:
 
 
 def short(asked: Asked) -> Asked:
-    """Without what follows from the rest: odds are exponentials of f, and most curves do not move with a."""
+    """The same request without what the receiver can compute: the odds, which are exp(f), and a derivative that is
+    zero."""
     at = asked.at
     nothing = np.zeros(0)
     return asked._replace(at=AtItems(at.f, nothing, at.by_a if at.anchored else nothing, at.anchored))

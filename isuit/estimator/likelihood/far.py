@@ -178,7 +178,8 @@ class FarRiders:
         return Found(windows.astype(np.int64), *rest)
 
     def _asked_all(self, steps: list[_Pass], tell: _Pass | None = None) -> list[Any]:
-        """The answers of all units, in their order. Who is lost or has forgotten is asked again, with everything."""
+        """The answers of all units, in their order. A unit whose worker was lost, or has forgotten it, is sent
+        again whole."""
         assert self._edges is not None
         units = dict(enumerate(pairwise(self._edges)))
         answers: dict[int, Answer | Found] = {}
@@ -214,7 +215,8 @@ class FarRiders:
         return [answers[unit] for unit in units]
 
     def _settle(self, units: list[int]) -> set[int]:
-        """Give every unit a worker; those that are new to theirs. Neighbours go together."""
+        """Give every unit without a living worker a new one, neighbours the same where it can be; returns those
+        units."""
         workers = list(self._cluster.engine.workers())
         if not workers:
             raise InputError("no worker of the cluster is left and nothing was recorded: start some, and fit again")

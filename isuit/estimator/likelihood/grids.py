@@ -83,9 +83,10 @@ class Work(NamedTuple):
 
 
 class Spans(NamedTuple):
-    """Which points of the lattice some windows have, by level: the first, the one after the last, and of how many.
+    """Which lattice points the windows of some riders cover, level by level: the first point, the one after the last,
+    and how many riders have a window there.
 
-    Those of several lots of riders can be joined, so that a table follows from all riders, wherever they are.
+    The spans of several groups of riders can be joined, so that a table follows from all riders, wherever they are.
     """
 
     first_level: int
@@ -169,12 +170,13 @@ class Table(NamedTuple):
 
 
 def most_lanes(entries: int) -> int:
-    """Of so many entries: the number follows from the cohort alone."""
+    """The most lanes for so many entries: a number that depends on the cohort alone, not on the machine."""
     return max(LANES, entries // LARGE_LANE)
 
 
 def lanes(entries: IntArray, most: int | None = None) -> list[tuple[int, int]]:
-    """Riders from and to, in lanes of about as many entries, `most` of them at the most."""
+    """Riders cut into at most `most` lanes with about equally many entries, each as (first rider, one after the
+    last)."""
     riders, total = entries.size - 1, int(entries[-1])
     count = max(1, min(most_lanes(total) if most is None else most, total // LANE_ENTRIES))
     cuts = np.searchsorted(entries, np.linspace(0, total, count + 1)[1:-1])
@@ -183,7 +185,7 @@ def lanes(entries: IntArray, most: int | None = None) -> list[tuple[int, int]]:
 
 
 def over(parts: Sequence[_S], task: Callable[[_S], _T], threads: int | None = None) -> list[_T]:
-    """The task's results in the order of the parts; on so many threads, all cores unless told, where that pays."""
+    """The task's result for each part, in the parts' order, on this many threads (all cores by default)."""
     threads = CORES if threads is None else threads
     if len(parts) < 2 or threads < 2:
         return [task(part) for part in parts]
@@ -192,7 +194,7 @@ def over(parts: Sequence[_S], task: Callable[[_S], _T], threads: int | None = No
 
 
 def one_by_one(parts: Sequence[_S], task: Callable[[_S], _T], threads: int | None = None) -> Iterator[_T]:
-    """As `over`, a result at a time: what is added up and dropped is not held beside that of every other part."""
+    """As `over`, but one result at a time: a caller who adds results up need not hold all of them."""
     threads = CORES if threads is None else threads
     if len(parts) < 2 or threads < 2:
         yield from map(task, parts)

@@ -246,7 +246,8 @@ class LatentFit:
 
     @cached_property
     def degrees_of_freedom(self) -> FloatArray:
-        """By parameter: what the data say of it, against what its precision does."""
+        """For each parameter the share of what is known of it that the data say; the rest comes from its prior
+        precision."""
         weight = precisions(self.solution.rho, self.problem.groups)
         diagonal = self.solution.covariance.diagonal(certain=True)
         return np.where(self.problem.groups == FIXED, 0.0, 1.0 - weight * diagonal)
@@ -292,7 +293,7 @@ def estimate_density(normal: LatentFit, progress: Progress | None = None) -> Lat
 
 
 def finished(fit: LatentFit, progress: Progress | None = None) -> LatentFit:
-    """The fit at its maximum, with its errors, of one that was made roughly."""
+    """A fit that was made roughly, taken on to its maximum and given its standard errors."""
     rough = fit.solution
     begin = State(rough.phi, rough.rho, rough.at.posterior.near, rough.information)
     return _solved(fit.space, fit.problem, solve(fit.problem, begin, progress))
@@ -312,7 +313,8 @@ def _solved(space: CurveSpace, problem: Problem, solution: Solution) -> LatentFi
 
 
 def _with_density(problem: Problem, functions: int) -> Problem:
-    """The problem with so many coefficients of the density, the last of the border, in two groups of their own."""
+    """The problem with this many coefficients of the density of skill appended to the border: the first few, for
+    skewness and tails, are one group of smoothing, the finer ones another."""
     likelihood = MarginalLikelihood(problem.likelihood.counts, problem.likelihood.population, functions)
     group = int(problem.groups.max(initial=-1)) + 1 + (np.arange(functions) >= SHAPES)
     shape = replace(problem.shape, border=problem.shape.border + functions)

@@ -280,7 +280,8 @@ def _reach(change: FloatArray) -> float:
 
 
 def _inverse(information: FloatArray) -> FloatArray:
-    """Of a penalised information, with negative curvature turned round: far from a maximum there can be some."""
+    """The inverse of a penalised information. Where it is not positive definite, as can happen far from a maximum,
+    its negative curvature is turned round first."""
     try:
         factor = cholesky.factor(information)
     except LinAlgError:

@@ -239,7 +239,8 @@ def _start(problem: MovingProblem, timed: Timed, still: LatentFit) -> State:
 
 
 def _half_life(occasions: Occasions, counts: Counts, still: LatentFit, first_group: int) -> float:
-    """The half-life of a past day's weight under which some of the riders are most likely."""
+    """After how long a past day should weigh half in where a rider went lately: of a few values the one under which
+    a sample of the riders is most likely."""
     by_rider, space = still.problem.likelihood.counts, still.space
     every = slice(None, None, max(1, int(np.ceil(by_rider.trials.sum() / _CHOICE_OUTCOMES))))
     heights: list[float] = []
@@ -262,7 +263,8 @@ def _half_life(occasions: Occasions, counts: Counts, still: LatentFit, first_gro
 
 
 def _weights(occasions: Occasions) -> FloatArray:
-    """Of an occasion: every rider counts as much, and each of a rider's occasions too."""
+    """The weight of each occasion in averages over the population: every rider weighs the same, and within a rider
+    every occasion does."""
     each = np.diff(occasions.riders)
     return np.asarray((1.0 / np.maximum(each, 1))[occasions.rider] / max(1, int(np.count_nonzero(each))))
 

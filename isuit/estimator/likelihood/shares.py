@@ -26,7 +26,8 @@ Lane = tuple[int, int]  # riders from and to
 
 
 class Sums(NamedTuple):
-    """What a lane adds up; all but the first and `functions` for the information alone."""
+    """What is summed over the riders of a lane. All but `expected` and `functions` are only summed for the
+    information."""
 
     expected: FloatArray
     moments: FloatArray  # items x 3: sums of p (1 - p) times powers of skill
@@ -39,7 +40,8 @@ class Sums(NamedTuple):
 
 
 class Bends(NamedTuple):
-    """Of each rider, how the score of the prior mean moves with it and with the density's coefficients, if known."""
+    """For each rider, the derivatives of the score of the prior mean: with respect to that mean, and with respect
+    to the density's coefficients."""
 
     bend: FloatArray
     slopes: FloatArray

@@ -28,7 +28,7 @@ _STEP = 0.5  # between them, in standard deviations of the posterior
 
 @dataclass(frozen=True)
 class Profiles:
-    """Of each small place, the log-likelihood along its level about where it stands."""
+    """For each small place, its log-likelihood as a function of its level, tabulated around the present estimate."""
 
     level: FloatArray  # where it stands
     slope: FloatArray
@@ -37,7 +37,7 @@ class Profiles:
     value: FloatArray  # the same: the log-likelihood, less that where it stands
 
     def excess(self, log_precision: float) -> Excess:
-        """What the exact integrals have more than those of the quadratic: of V, and of the levels' squares."""
+        """By how much the exact integrals over the levels differ from those of the quadratic approximation."""
         precision = np.exp(log_precision)
         there = self.level[:, None] + self.distance
         exact = self.value - 0.5 * precision * there**2
@@ -58,7 +58,8 @@ class Profiles:
 
 
 def profiles_of(at: Pass, own: FloatArray, phi: FloatArray, shape: Shape, precision: float) -> Profiles | None:
-    """At a pass, with the own blocks of the information that the choice of smoothing uses; None if none is small."""
+    """The profiles at a pass; None where no place is small. `own` has the places' own blocks of the information
+    that the choice of smoothing uses."""
     posterior, likelihood = at.posterior, at.posterior.likelihood
     counts, places = likelihood.counts, likelihood.population.places
     sites = places - 1  # the last place has the outcomes without a site, and no level

@@ -132,7 +132,7 @@ class Arrow:
 
 
 class Beginning(NamedTuple):
-    """What stays of a factor: where the iterations of another one begin, of a matrix that is like its own."""
+    """What is kept of a factor so that the iterations for the factor of a similar matrix can start from it."""
 
     shape: Shape
     slope: FloatArray
@@ -173,7 +173,8 @@ class Factor:
         return other
 
     def reduced(self, flat: FloatArray) -> FloatArray:
-        """The right side that the border has, with a Schur complement for a matrix, once the own part is eliminated."""
+        """The right side of the border's own equations once the places' parameters are eliminated; their matrix is
+        the Schur complement."""
         border, own = self.shape.split(flat)
         return np.asarray(border - np.einsum("pwb,pw->b", self.slope, own))
 
@@ -428,7 +429,8 @@ class Coupled(_OwnPart):
 
 
 def _rotated(matrix: Arrow, turn: FloatArray, sign: float = 1.0) -> FloatArray:
-    """Pairs' blocks between these of their places, the second one transposed; some at a time."""
+    """For each pair of places, its block multiplied from both sides by the places' own matrices: turn_i B_ij
+    turn_j'."""
     result = np.empty_like(matrix.pairs)
     for begin in range(0, len(result), _SOME_PAIRS):
         some = slice(begin, begin + _SOME_PAIRS)
@@ -440,7 +442,11 @@ def _rotated(matrix: Arrow, turn: FloatArray, sign: float = 1.0) -> FloatArray:
 def _neighbours(
     first: IntArray, second: IntArray, places: int, row: IntArray
 ) -> tuple[IntArray, IntArray, IntArray, IntArray]:
-    """Of each place the neighbours with a row: where they start, their rows, which pair, whether it is its second."""
+    """The places that each place shares a rider with, among those that have a `row`, in one list sorted by place.
+
+    Returns where each place's neighbours start in the list, their rows, the pair that links them, and whether the
+    place is the second of that pair.
+    """
     place, other = np.concatenate([first, second]), np.concatenate([second, first])
     order = np.argsort(place, kind="stable")
     order = order[row[other[order]] >= 0]

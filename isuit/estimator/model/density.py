@@ -157,7 +157,8 @@ class Density:
         return np.asarray(_LEVELS[1] if self.size else WEIGHTS)
 
     def share_that_keeps_shape(self) -> float:
-        """Of a move by these coefficients, the share after which the density is still much like it was."""
+        """Taking the coefficients as a step: the share of it after which the density still resembles the one
+        before."""
         if not self.size:
             return 1.0
         return min(1.0, _FURTHEST / max(float(np.max(np.abs(_basis().inside @ self.eta))), 1e-300))
@@ -172,7 +173,8 @@ class Density:
         return np.asarray(b.scores.T @ (weight[:, None] * b.scores))
 
     def information(self, pooled: FloatArray) -> FloatArray:
-        """Of eta, if skills were known, from so many riders at each point of the tables."""
+        """The information about eta if skills were known; `pooled` is how many riders are at each point of the
+        tables."""
         return -self._bent.curvature(pooled) if self.size else np.zeros((0, 0))
 
     def log_density(self, u: FloatArray) -> FloatArray:
@@ -354,7 +356,8 @@ class _Way(NamedTuple):
         return np.asarray(LEAST + (1 - LEAST) * np.exp(self.basis.splines(z) @ self.eta))
 
     def at(self, z: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """G and how it moves with eta, at any z: from the edge below, by three nodes."""
+        """G(z) and its derivative with respect to eta at any z: the integral up to the edge below, and from there
+        by Gauss's rule with three nodes."""
         edges = self.basis.edges
         below = np.clip(((z - edges[0]) / _FINE).astype(np.int64), 0, edges.size - 2)
         half = (z - edges[below]) / 2

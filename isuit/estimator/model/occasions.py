@@ -38,7 +38,8 @@ class Occasions:
 
     @classmethod
     def of(cls, data: Observations, chosen: NDArray[np.bool_] | None = None) -> Occasions:
-        """Of all rows, which have times; with a mask, the others have occasions without outcomes."""
+        """The occasions of all rows, each of which must have a time. With a mask, days without a chosen row are
+        occasions without outcomes."""
         assert data.observed_at is not None
         day = np.asarray(data.observed_at) // DAY
         rider = data.rider.astype(np.int64)
@@ -66,7 +67,8 @@ class Occasions:
         return np.asarray((self.day[ends] - self.day[starts]).astype(np.float64))
 
     def since_first(self) -> FloatArray:
-        """Days since the rider's first occasion with outcomes; none before it, where skill is as it was then."""
+        """Days since the rider's first occasion with outcomes. Zero before it: skill is taken to have been the same
+        then."""
         rider = self.rider
         first = np.full(self.riders.size - 1, np.iinfo(np.int64).max)
         np.minimum.at(first, rider[self.seen], self.day[self.seen])

@@ -34,7 +34,8 @@ STEP = 0.01  # log precisions are whole multiples of this, so that the last bits
 
 
 class Excess(NamedTuple):
-    """What an exact integral over some coefficients of one group has more than the quadratic's."""
+    """By how much an exact integral over the coefficients of one group differs from that of the quadratic
+    approximation."""
 
     value: float  # of V
     square: float  # of the sum of expected squares
@@ -42,7 +43,8 @@ class Excess(NamedTuple):
 
 @dataclass(frozen=True)
 class Correction:
-    """A group whose coefficients are integrated better than the quadratic does: how much, at a log precision."""
+    """A group of coefficients that is integrated better than by the quadratic approximation: `excess` gives the
+    difference at a log precision."""
 
     group: int
     excess: Callable[[float], Excess]
@@ -88,7 +90,8 @@ def choose(
 
 
 def tiny(matrix: Arrow) -> FloatArray:
-    """Next to nothing: directions that only a precision identifies are zero up to rounding, and may seem negative."""
+    """A diagonal that is next to nothing. Added to a matrix it keeps directions positive that only a precision
+    identifies: the data leave them zero but for rounding, which may make them negative."""
     return 1e-12 * np.maximum(matrix.diagonal(), 1e-12)
 
 
