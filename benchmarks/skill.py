@@ -36,9 +36,10 @@ from isuit.estimator.likelihood.quadrature import Parameters
 from isuit.estimator.likelihood.solver import Problem, State, solve
 from isuit.estimator.likelihood.threads import one_thread
 from isuit.estimator.model.basis import spline_for
+from isuit.estimator.model.bend import TAIL
 from isuit.estimator.model.counts import count
 from isuit.estimator.model.curves import CurveSpace
-from isuit.estimator.model.density import TAIL, Density, Tables
+from isuit.estimator.model.density import Density, Tables
 from isuit.experiment.cohort import Truth
 
 DISCRIMINATION = 1.5

@@ -25,20 +25,11 @@ from isuit.ingest import values
 from isuit.ingest.cohort import Cohort, Progress
 from isuit.ingest.databases import POSTGRES, REMOTE, Query, fetched, rows_of, scheme_of
 from isuit.ingest.dialects import SEPARATORS, Dialect, declared, fold, is_header, look
+from isuit.ingest.folders import partitions, paths_of, with_partitions
 from isuit.ingest.layout import OPTIONAL, Agreement, checked_metrics, locate, wanted
 from isuit.ingest.refusals import Place, Refusals
 from isuit.ingest.sorting import IN_MEMORY_ROWS, LEFT_OUT, SPILL_BYTES, Outcomes, Ranks, Sorter
-from isuit.ingest.sources import (
-    WRONG_FIELDS,
-    Source,
-    Unreadable,
-    is_table,
-    open_file,
-    open_object,
-    partitions,
-    paths_of,
-    with_partitions,
-)
+from isuit.ingest.sources import WRONG_FIELDS, Source, Unreadable, is_table, open_file, open_object
 from isuit.ingest.times import Defects, from_text, from_timestamps, zone_named
 from isuit.reading import Reading, spelled_out
 

@@ -10,7 +10,7 @@ from isuit.errors import InputError
 from isuit.files import PRIVATE, write_whole
 from isuit.ingest.cohort import Cohort
 from isuit.ingest.databases import scheme_of
-from isuit.ingest.sources import paths_of
+from isuit.ingest.folders import paths_of
 
 
 def refuse_to_overwrite(source: Any, out: Path) -> None:

@@ -12,9 +12,10 @@ from isuit import columns
 from isuit.domain import FloatArray, IntArray
 
 from ..model.arrow import Factor
+from ..model.bend import FUNCTIONS
 from ..model.counts import Counts
 from ..model.curves import CurveSpace, ItemCurve
-from ..model.density import FUNCTIONS, SHAPES
+from ..model.density import SHAPES
 from ..model.population import Units, population_of
 from ..model.smoothing import FIXED, precisions
 from .quadrature import MarginalLikelihood, Parameters, fixed_parameters

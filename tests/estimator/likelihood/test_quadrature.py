@@ -13,9 +13,10 @@ from isuit.estimator.likelihood.quadrature import MarginalLikelihood, Parameters
 from isuit.estimator.likelihood.solver import Problem, evaluate, with_curvature
 from isuit.estimator.model.anchor import Anchor
 from isuit.estimator.model.basis import spline_for
+from isuit.estimator.model.bend import FUNCTIONS
 from isuit.estimator.model.counts import Counts, count
 from isuit.estimator.model.curves import Curve, CurveSpace
-from isuit.estimator.model.density import FUNCTIONS, NORMAL, Density
+from isuit.estimator.model.density import NORMAL, Density
 from isuit.estimator.model.population import plain_population
 from isuit.estimator.model.smoothing import FIXED
 

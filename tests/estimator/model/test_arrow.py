@@ -9,8 +9,9 @@ import pytest
 from scipy.linalg import LinAlgError
 
 from isuit.domain import FloatArray
-from isuit.estimator.model import arrow, cholesky
-from isuit.estimator.model.arrow import Arrow, Coupled, Factor
+from isuit.estimator.model import cholesky, own_part
+from isuit.estimator.model.arrow import Arrow, Factor
+from isuit.estimator.model.own_part import Coupled
 
 
 def made(places: int, width: int = 4, border: int = 5, riders: int = 400, seed: int = 1) -> Arrow:
@@ -65,7 +66,7 @@ def test_an_arrow_is_its_plain_matrix() -> None:
 
 @pytest.mark.parametrize("dense", [True, False])
 def test_solutions_are_those_of_the_plain_matrix(dense: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arrow, "DENSE", 10**6 if dense else 0)
+    monkeypatch.setattr(own_part, "DENSE", 10**6 if dense else 0)
     matrix = made(30)
     factor = Factor(matrix, tolerance=1e-12)
     assert isinstance(factor.own, Coupled) != dense
@@ -91,7 +92,7 @@ def test_places_that_share_no_rider_are_solved_apart() -> None:
 
 def test_blocks_of_many_places_are_those_of_the_inverse(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the inverse: standard errors within two thousandths, sums of variances by random signs."""
-    monkeypatch.setattr(arrow, "DENSE", 0)
+    monkeypatch.setattr(own_part, "DENSE", 0)
     matrix = made(60, riders=1_500)
     factor = Factor(matrix)
     inverse = np.linalg.inv(matrix.dense())[matrix.shape.border :, matrix.shape.border :]
@@ -105,7 +106,7 @@ def test_blocks_of_many_places_are_those_of_the_inverse(monkeypatch: pytest.Monk
 
 def test_of_more_places_than_fit_a_dense_matrix_those_coupled_most_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """Half of the places kept, the others with so strong a prior that they are coupled to nobody much."""
-    monkeypatch.setattr(arrow, "DENSE", 0)
+    monkeypatch.setattr(own_part, "DENSE", 0)
     matrix = made(60, riders=1_500)
     strong = np.zeros(matrix.shape.size)
     matrix.shape.split(strong)[1][1::2] = 3.0 * matrix.own[1::2, 0, 0].mean()
@@ -114,7 +115,7 @@ def test_of_more_places_than_fit_a_dense_matrix_those_coupled_most_are_kept(monk
     exact = np.einsum("pww->pw", inverse.reshape(60, 4, 60, 4)[np.arange(60), :, np.arange(60), :])
     errors = []
     for kept in (60, 30, 0):
-        monkeypatch.setattr(arrow, "COARSE", kept)
+        monkeypatch.setattr(own_part, "COARSE", kept)
         errors.append(np.abs(np.sqrt(np.einsum("pww->pw", Factor(matrix).blocks) / exact) - 1).max())
     assert errors[0] < 2e-3
     assert errors[1] < 5e-3
@@ -129,8 +130,8 @@ def test_places_that_hang_on_their_prior_are_in_no_dense_matrix(monkeypatch: pyt
         sizes.append(len(matrix))
         return cholesky.inverted(matrix)
 
-    monkeypatch.setattr(arrow, "DENSE", 0)
-    monkeypatch.setattr(arrow, "cholesky", SimpleNamespace(**vars(cholesky) | {"inverted": inverted}))
+    monkeypatch.setattr(own_part, "DENSE", 0)
+    monkeypatch.setattr(own_part, "cholesky", SimpleNamespace(**vars(cholesky) | {"inverted": inverted}))
     matrix = made(60, riders=1_500)
     assert Factor(matrix).blocks.shape == (60, 4, 4)
     strong = np.zeros(matrix.shape.size)
@@ -146,7 +147,7 @@ def test_places_that_hang_on_their_prior_are_in_no_dense_matrix(monkeypatch: pyt
 
 @pytest.mark.parametrize("dense", [True, False])
 def test_what_is_not_positive_definite_is_told(dense: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arrow, "DENSE", 10**6 if dense else 0)
+    monkeypatch.setattr(own_part, "DENSE", 10**6 if dense else 0)
     matrix = made(12)
     low = np.zeros(matrix.shape.size)
     low[-1] = -1e4

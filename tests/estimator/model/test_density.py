@@ -8,7 +8,8 @@ from scipy.special import ndtr, ndtri
 from scipy.stats import t as student
 
 from isuit.domain import FloatArray
-from isuit.estimator.model.density import FUNCTIONS, LEAST, NORMAL, REACH, TAIL, Density, _basis
+from isuit.estimator.model.bend import FUNCTIONS, LEAST, REACH, TAIL, the_basis
+from isuit.estimator.model.density import NORMAL, Density
 
 U = np.linspace(-20, 20, 160_001)
 
@@ -58,7 +59,7 @@ def test_without_coefficients_and_with_zeros_it_is_normal() -> None:
 
 def test_only_the_normal_has_no_penalty() -> None:
     """The penalty is that of w's first and second derivative, one for every function; a constant is not among them."""
-    splines, step = _basis().splines, 1 / 256
+    splines, step = the_basis().splines, 1 / 256
     z = np.arange(-REACH, REACH, step)
     one, two = splines(z, 1), splines(z, 2)
     assert step * (two.T @ two + 0.3 * one.T @ one) == pytest.approx(np.eye(FUNCTIONS), abs=1e-2)
@@ -102,7 +103,7 @@ def test_skewed_heavy_tailed_and_divided_populations_can_be_told() -> None:
         inside = np.abs(z) < 1.6449
         steep = np.gradient(skill, z) / np.std(skill[inside])
         w = np.log(np.maximum(steep - LEAST, 0.05) / (1 - LEAST))
-        columns = np.column_stack([np.ones_like(z), _basis().splines(z)])
+        columns = np.column_stack([np.ones_like(z), the_basis().splines(z)])
         eta = np.linalg.lstsq(columns * weight[:, None], w * weight, rcond=None)[0][1:]
         density = Density(eta)
         levels = ndtr(np.array([-2.3, -1.6, -0.8, 0.0, 0.8, 1.6, 2.3]))
