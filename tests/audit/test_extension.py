@@ -167,6 +167,28 @@ def test_trust_follows_a_rotation_and_ends_for_the_old_key(store: Path, tmp_path
     assert any("not signed by" in sentence for sentence in newest.against(store))
 
 
+def test_a_key_that_was_replaced_signs_nothing_more(
+    store: Path, tmp_path: Path, grown: Callable[[Path, int], None]
+) -> None:
+    stolen = tmp_path / "stolen"
+    shutil.copytree(store, stolen)
+    heads.rotate_key(store)
+    grown(store, 2)
+    for number in (3, 4):
+        grown(stolen, number)
+    replaced, forked = Kept(stolen, tmp_path).against(store)
+    assert "had been replaced by then" in replaced
+    assert "rewritten or forked" in forked
+
+
+def test_a_checkpoint_of_another_store_is_told_as_such(store: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    history.init(other)
+    kept = Kept(other, tmp_path)
+    kept.key.write_text(heads.head(store).key + "\n")
+    assert kept.against(store) == ["the checkpoint is one of another store"]
+
+
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_a_rotation_cut_short_leaves_a_key_that_signs(
     store: Path, monkeypatch: pytest.MonkeyPatch, moment: str

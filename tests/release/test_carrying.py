@@ -118,3 +118,11 @@ def test_copies_of_all_lines_change_no_number() -> None:
     own = whole.outcomes.rider == 3
     copied = replace(whole, outcomes=replace(whole.outcomes, times=np.where(own, 7, whole.outcomes.times)))
     assert fingerprints(copied, Policy()) == before
+
+
+def test_the_sign_of_a_zero_is_no_other_outcome() -> None:
+    whole = placed()
+    whole.outcomes.metric[5] = 0.0
+    before = fingerprints(whole, Policy())
+    whole.outcomes.metric[5] = -0.0
+    assert fingerprints(whole, Policy()) == before

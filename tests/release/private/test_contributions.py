@@ -81,6 +81,21 @@ def test_someone_without_outcomes_adds_nothing() -> None:
     assert not score_sum(nothing, somewhere(1)).any()
 
 
+def test_a_survey_by_hand() -> None:
+    """Three outings in two bins and two cells, one of them a failure; few enough that nothing is clipped."""
+    cell, bin_, trials, successes = np.array([1, 1, 4]), np.array([2, 2, 7]), np.ones(3), np.array([1.0, 0.0, 1.0])
+    knot, weights = between_bins(bin_.astype(float), BINS)
+    found = survey_sum(Entries(np.array([0, 3]), cell, bin_, knot, weights, trials, successes), CELLS, BINS)
+    shrink = 1 / max(contributions.OUTINGS, math.sqrt(2**2 + 1**2))
+    expected = np.zeros(2 * BINS + 2 + CELLS)
+    expected[[2, 7]] = 0.0, 0.6 * shrink  # successes less failures
+    expected[[BINS + 2, BINS + 7]] = 0.45 * 2 * shrink, 0.45 * shrink
+    expected[2 * BINS : 2 * BINS + 2] = 0.2, 0.2 * ((2 / 3) ** 2 + (1 / 3) ** 2)
+    expected[[2 * BINS + 2 + 1, 2 * BINS + 2 + 4]] = 0.6 * 2 / 3, 0.6 / 3
+    assert np.linalg.norm(expected) < 1
+    assert np.abs(found - GRID * expected).max() <= 1
+
+
 def test_scores_are_derivatives_of_the_marginal_likelihood() -> None:
     entries, at = persons(3, 4), somewhere(5)
     fine = np.linspace(-8, 8, 4001)
