@@ -78,3 +78,17 @@ def test_errors_are_of_the_fit_the_noise_and_the_rounding() -> None:
     assert len(pairs) > 4
     assert all(two.difficulty_se >= max(0.5, one.difficulty_se) for one, two in pairs)
     assert any(one.difficulty_se < 0.5 for one, _ in pairs)
+
+
+def test_a_point_that_nearly_all_or_nobody_manages_has_no_difficulty(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("isuit.release.rounding.is_saturated", lambda suitability: suitability < 0.3)
+    found = rows(SPOT, FitConfig())
+    assert {row.status for row in found} == {"saturated", "estimated"}
+    for row in found:
+        assert ((row.difficulty, row.difficulty_se) == (None, None)) == (row.status == "saturated")
+
+
+def test_the_experts_zero_has_no_sign() -> None:
+    """The log odds of the expert's curve cross zero at 18, which is the centre of a bin."""
+    [zero] = [row.expert_difficulty for row in rows(SPOT, FitConfig(anchor=ANCHOR)) if row.metric == 18.0]
+    assert repr(zero) == "0.0"

@@ -237,6 +237,14 @@ def test_k_riders_are_enough_and_one_less_is_not(riders: int, left: bool) -> Non
     )
 
 
+def test_a_thin_bin_is_withheld_and_the_rest_of_its_cell_stays() -> None:
+    whole = placed()
+    thin = (whole.bin != 4) | (whole.outcomes.rider < 9)
+    left = screening.withhold_thin(whole.of_rows(thin), Policy(), screening.Reasons())
+    assert left is not None
+    assert set(left.bin.tolist()) == set(range(9)) - {4}
+
+
 def test_a_site_without_coordinates_is_a_note_and_in_no_cell() -> None:
     reasons = screening.Reasons()
     assert screening.place(crowd(12), {}, Policy(), bins.Bins(0, 4, 1.0), reasons) is None
