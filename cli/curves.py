@@ -13,18 +13,16 @@ if TYPE_CHECKING:
 
 FEW_SITES = 6  # up to so many sites, all their points are printed
 AT_EACH_END = 5  # of a ranking
-FEW_OUTCOMES = 30  # below, a single curve is mostly what its smoothing says: a picture would look surer than it is
 
 
 def print_sketch(curves: Sequence[CurvePoint], outcomes: int) -> None:
     """The shared curve, or the only one, as a picture of text; of a few outcomes a sentence instead."""
+    from isuit import look
+
     from .sketch import sketch
 
-    if outcomes < FEW_OUTCOMES:
-        print(
-            f"{outcomes} outcomes are too few to draw a curve from ({FEW_OUTCOMES} are needed); `isuit score` tells "
-            "any condition with its interval."
-        )
+    if too_few := look.too_few(outcomes):
+        print(f"{too_few}; `isuit score` tells any condition with its interval.")
         return
     shared = [point for point in curves if point.site is None] or list(curves)
     several = len({point.dimension for point in shared}) > 1
@@ -36,7 +34,17 @@ def print_sketch(curves: Sequence[CurvePoint], outcomes: int) -> None:
         if all(point.difficulty is not None for point in along):
             print(sketch(metric, [point.difficulty or 0.0 for point in along], "difficulty", "skill sd"))
         else:
-            print(sketch(metric, [point.suitability for point in along], "suitability", "probability"))
+            print(sketch(metric, [point.suitability for point in along], "suitability", _sureness(along)))
+
+
+def _sureness(along: Sequence[CurvePoint]) -> str:
+    """The unit of a single curve, and what blocks of text cannot show: how wide its interval is."""
+    widths = [
+        point.suitability_upper - point.suitability_lower
+        for point in along
+        if point.suitability_lower is not None and point.suitability_upper is not None
+    ]
+    return f"probability; its 95 % interval is up to {max(widths):.2f} wide" if widths else "probability"
 
 
 def print_curves(fit_id: str, curves: Sequence[CurvePoint], sites: Sequence[str], everything: bool) -> None:
@@ -119,13 +127,20 @@ def _print_points(curves: Iterable[CurvePoint]) -> None:
         level = "-" if point.difficulty is None else f"{point.difficulty:+.2f}"
         along = f"{point.dimension:<20} " if several else ""
         where = f"{point.site or 'all':<20} {along}{point.metric:10.4g}"
-        print(f"{where} {level:>7} {_band(point):<8} {point.suitability:6.3f}")
+        print(f"{where} {level:>7} {_band(point):<8} {point.suitability:6.3f}{_interval(point)}")
 
 
 def _band(point: CurvePoint) -> str:
     from isuit.domain import Z95
 
     return "" if point.difficulty_se is None else f"± {Z95 * point.difficulty_se:.2f}"
+
+
+def _interval(point: CurvePoint) -> str:
+    """Of a single curve; a latent one has the band of its difficulty."""
+    if point.suitability_lower is None or point.suitability_upper is None:
+        return ""
+    return f" ({point.suitability_lower:.3f} to {point.suitability_upper:.3f})"
 
 
 def _sites(curves: Sequence[CurvePoint]) -> set[str]:

@@ -246,7 +246,7 @@ def show(
         from isuit.service.pictures import plot_fit
         from isuit.service.surface_maps import surface_of
 
-        drawn = plot_fit(shown.fit, curve_table(shown), plot, surface_of(store, fit, wait))
+        drawn = plot_fit(shown.fit, curve_table(shown), plot, shown.cohort.outcomes, surface_of(store, fit, wait))
         note(f"wrote {plot}{f': {drawn}' if drawn else ''}")
     if json:
         print_json(shown)

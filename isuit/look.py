@@ -11,6 +11,8 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from isuit.domain import FEW_OUTCOMES
+
 
 @dataclass(frozen=True)
 class Theme:
@@ -62,6 +64,15 @@ WORDS = {
     "saturated": "nearly everyone succeeds, or nearly no one",
     "nothing": "no number here",
 }
+
+
+def too_few(outcomes: int) -> str | None:
+    """Why a curve of so few outcomes is not drawn as a line; None where it is."""
+    if outcomes >= FEW_OUTCOMES:
+        return None
+    return f"{outcomes} outcomes are too few to draw a curve from ({FEW_OUTCOMES} are needed)"
+
+
 BEYOND = 0.45  # standard error in skill sd from which an estimate is drawn as uncertain
 MINUS = "\N{MINUS SIGN}"
 

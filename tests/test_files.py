@@ -130,7 +130,7 @@ def test_pages_tables_and_pictures_keep_the_old_file_when_they_fail(
     writers = {
         "page.html": lambda path: write_page(path, "<p>new</p>"),
         "table.csv": lambda path: tables.write_table(pa.table({"a": [1]}), path),
-        "picture.svg": lambda path: pictures.plot_fit(shown.fit, curve_table(shown), path),
+        "picture.svg": lambda path: pictures.plot_fit(shown.fit, curve_table(shown), path, shown.cohort.outcomes),
     }
     for name, write in writers.items():
         (tmp_path / name).write_text("old")

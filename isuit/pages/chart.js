@@ -37,7 +37,7 @@ function ribbon(xs, lower, upper, x, y) {
 
 // options: id, label (what it shows, for who cannot see it), x and y (axis titles), form (how a value is told), square,
 // chosen (called with a metric that was pressed). `show` draws: { series, range, domain, shades, density, cursor }, where
-// a series is { name, colour, dash, x, y, lower, upper, marks, errors, area }.
+// a series is { name, colour, dash, x, y, lower, upper, marks, errors, area, bare }; of a bare one only the band is drawn and told.
 function chart(options) {
   const picture = drawing("svg", { class: "picture", tabindex: "0", role: "img", id: options.id });
   const readout = element("output", { class: "readout", "aria-live": "polite", id: `${options.id}-readout` });
@@ -78,7 +78,7 @@ function chart(options) {
     for (const line of series) if (line.lower && !line.errors) inside.append(drawing("path", { class: "band", d: ribbon(line.x, line.lower, line.upper, x, y), style: `fill:${line.colour}` }));
     for (const line of series) {
       if (line.errors) line.x.forEach((value, i) => { if (Number.isFinite(line.lower[i])) inside.append(drawing("line", { class: "error", x1: x(value), x2: x(value), y1: y(line.lower[i]), y2: y(line.upper[i]), style: `stroke:${line.colour}` })); });
-      if (!line.points) inside.append(drawing("path", { class: line.thin ? "line thin" : "line", d: path(line.x, line.y, x, y), style: `stroke:${line.colour}`, "stroke-dasharray": line.dash || null }));
+      if (!line.points && !line.bare) inside.append(drawing("path", { class: line.thin ? "line thin" : "line", d: path(line.x, line.y, x, y), style: `stroke:${line.colour}`, "stroke-dasharray": line.dash || null }));
       if (line.marks) line.x.forEach((value, i) => { if (Number.isFinite(line.y[i])) inside.append(drawing("circle", { class: "mark", cx: x(value), cy: y(line.y[i]), r: 4, style: `fill:${line.colour}` })); });
     }
     parts.push(inside);
@@ -115,7 +115,7 @@ function chart(options) {
     if (cursor) { cursor.setAttribute("visibility", at === null ? "hidden" : "visible"); cursor.setAttribute("x1", scale.x(value)); cursor.setAttribute("x2", scale.x(value)); }
     const items = shown.series.filter((line) => line.name).map((line) => {
       const i = nearest(line.x, value);
-      const text = !Number.isFinite(line.y[i]) ? look.words.nothing : line.lower && Number.isFinite(line.lower[i]) ? `${form(line.y[i])} (${form(line.lower[i])} to ${form(line.upper[i])})` : form(line.y[i]);
+      const text = !Number.isFinite(line.y[i]) ? look.words.nothing : line.bare ? `${form(line.lower[i])} to ${form(line.upper[i])}` : line.lower && Number.isFinite(line.lower[i]) ? `${form(line.y[i])} (${form(line.lower[i])} to ${form(line.upper[i])})` : form(line.y[i]);
       return element("span", { class: "told" }, element("span", { class: "swatch", style: `background:${line.colour}` }), `${line.name} `, element("b", {}, text));
     });
     const shade = (shown.shades || []).find(({ from, to }) => value >= from && value <= to);

@@ -168,7 +168,7 @@ function explorer(model) {
   function seriesOf(measureAt, by) {
     const line = (i, colour, dash, name, thin) => {
       const rows = model.x.map((_, k) => (model.state[i * m + k] === 0 ? measureAt(i, k) : { value: NaN, lower: NaN, upper: NaN }));
-      return { name, colour, dash, thin, marks: model.binned, x: model.x, y: rows.map((row) => row.value), lower: rows.map((row) => row.lower), upper: rows.map((row) => row.upper) };
+      return { name, colour, dash, thin, marks: model.binned && !model.few, bare: Boolean(model.few), x: model.x, y: rows.map((row) => row.value), lower: rows.map((row) => row.lower), upper: rows.map((row) => row.upper) };
     };
     const lines = drawnPlaces().map(({ i, slot }) => line(i, look.compared[slot], look.dashes[slot], model.places[i].label, false));
     if (!lines.length && model.reference >= 0) lines.push(line(model.reference, "var(--accent)", "", model.places[model.reference].label, false));
@@ -184,7 +184,7 @@ function explorer(model) {
     if (easeChart) {
       const shades = model.shades ? model.shades(state.skill, chosen) : [];
       easeChart.show({ series: seriesOf((i, k) => suitability(i, k, state.skill), "suitability"), domain, range: [0, 1], cursor, shades });
-      easeNote.textContent = shades.length ? shades[0].text : "";
+      easeNote.textContent = [model.few ? `${model.few}: only where it may lie is drawn.` : "", shades.length ? shades[0].text : ""].join(" ").trim();
     }
     chips.replaceChildren(...drawnPlaces().map(({ i, slot }) => {
       const gone = element("button", { type: "button", "aria-label": `Put ${model.places[i].label} away`, class: "gone" }, "\u00d7");

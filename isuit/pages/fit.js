@@ -55,7 +55,7 @@ function model() {
     start: busiest < 0 ? Math.floor(m / 2) : nearest(curves.x, (edges[busiest] + edges[busiest + 1]) / 2),
     population: data.latent ? (k) => curves.population[k] : null,
     percentile: data.skill_distribution ? percentileOf(data.skill_distribution) : normalBelow,
-    shades, density, binned: m < 2,
+    shades, density, binned: m < 2, few: data.few,
   };
 }
 

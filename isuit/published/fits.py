@@ -31,6 +31,10 @@ class CurvePoint(Published):
     difficulty: float | None
     difficulty_se: float | None
     suitability: float
+    suitability_lower: float | None = Field(
+        description="Of a single curve, the lower end of its 95 % interval; null in a latent fit."
+    )
+    suitability_upper: float | None = Field(description="The upper end of the same interval.")
 
 
 class FitRecord(Published):

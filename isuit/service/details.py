@@ -13,6 +13,7 @@ from isuit.domain import discrimination_interval
 from isuit.published import CohortRecord, CurvePoint, FitDetail, FitRecord, Releasable, reading
 from isuit.release.eligibility import Topic, folded
 from isuit.release.policy import policy_of
+from isuit.service.intervals import with_intervals
 from isuit.store.aliases import aliases
 from isuit.store.cohorts import StoredCohort, find_cohort
 from isuit.store.fits import StoredFit, atlas_rows
@@ -32,7 +33,7 @@ def detail_of(connection: duckdb.DuckDBPyConnection, record: StoredFit) -> FitDe
         aliases=[name for name, meant in aliases(connection).items() if meant.fit_id == record.fit_id],
         aic=aic(record.log_likelihood, diagnostics.effective_degrees_of_freedom),
         diagnostics=diagnostics,
-        curves=list(_points(atlas_rows(connection, record.fit_id))),
+        curves=list(_points(with_intervals(record, atlas_rows(connection, record.fit_id)))),
     )
 
 

@@ -14,9 +14,10 @@ from isuit.published import AtlasPoint, Created, FitDetail, FitList, FitRecord, 
 from isuit.release.policy import policy_of
 from isuit.service import reading_copy
 from isuit.service.details import detail_of, published
+from isuit.service.intervals import atlas_with_intervals, with_intervals
 from isuit.service.stores import DEFAULT_WAIT, open_store
 from isuit.store.aliases import aliases
-from isuit.store.fits import atlas_rows, current_atlas, find_fit, fit_records
+from isuit.store.fits import atlas_rows, find_fit, fit_records
 from isuit.store.opening import is_store
 from isuit.store.query import first
 from isuit.tables import require_format, write_table
@@ -85,7 +86,8 @@ def show(store_path: Path, reference: str, wait: float = DEFAULT_WAIT) -> FitDet
 def curves(store_path: Path, reference: str, wait: float = DEFAULT_WAIT) -> pa.Table:
     """One fit's curves as an Arrow table."""
     with open_store(store_path, wait=wait) as store:
-        return atlas_rows(store.connection, find_fit(store.connection, reference).fit_id)
+        record = find_fit(store.connection, reference)
+        return with_intervals(record, atlas_rows(store.connection, record.fit_id))
 
 
 def atlas(store_path: Path, wait: float = DEFAULT_WAIT, out: Path | None = None) -> pa.Table:
@@ -98,7 +100,7 @@ def atlas(store_path: Path, wait: float = DEFAULT_WAIT, out: Path | None = None)
     if out is not None:
         require_format(out)
     with open_store(store_path, wait=wait) as store:
-        table = current_atlas(store.connection)
+        table = atlas_with_intervals(store.connection)
     if out is not None:
         write_table(table, out)
     return table

@@ -14,6 +14,7 @@ from isuit.domain import Z95
 from isuit.errors import InputError
 from isuit.files import whole
 from isuit.published import FitRecord, Trajectory, TrajectoryPoint
+from isuit.service.intervals import ENDS
 from isuit.service.surface_maps import Surface
 
 MOST_SITES = len(look.COMPARED)  # beyond, lines can no longer be told apart
@@ -21,14 +22,16 @@ Point = dict[str, Any]  # a row of a fit's curves
 Style = dict[str, Any]
 
 
-def plot_fit(fit: FitRecord, curves: pa.Table, path: Path, surface: Surface | None = None) -> str | None:
+def plot_fit(fit: FitRecord, curves: pa.Table, path: Path, outcomes: int, surface: Surface | None = None) -> str | None:
     """Write the fit's curves as PNG or SVG: difficulty with its 95 % band, and the population's suitability.
+
+    A single curve has the band of its suitability; of a few outcomes only the band is drawn, and a sentence says why.
 
     A fit of several metrics has them along each, and below a contour map of each pair, where there were outcomes.
     Returns which sites are drawn, where they are not all.
     """
     _require_format(path)
-    _save(figure_of(fit, curves, surface), path)
+    _save(figure_of(fit, curves, outcomes, surface), path)
     return _left_out(_by_site(curves))
 
 
@@ -110,11 +113,11 @@ def _save(figure: Any, path: Path) -> None:
         figure.savefig(part, dpi=150, metadata=metadata)
 
 
-def as_html(fit: FitRecord, curves: pa.Table) -> str:
+def as_html(fit: FitRecord, curves: pa.Table, outcomes: int) -> str:
     """The picture and its caption, as a notebook shows them."""
     import html
 
-    return f"<p>{html.escape(fit.fit_id)}</p>{_svg(figure_of(fit, curves))}"
+    return f"<p>{html.escape(fit.fit_id)}</p>{_svg(figure_of(fit, curves, outcomes))}"
 
 
 def _svg(figure: Any) -> str:
@@ -126,7 +129,7 @@ def _svg(figure: Any) -> str:
     return drawing.getvalue()[drawing.getvalue().index("<svg") :]
 
 
-def figure_of(fit: FitRecord, curves: pa.Table, surface: Surface | None = None) -> Any:
+def figure_of(fit: FitRecord, curves: pa.Table, outcomes: int, surface: Surface | None = None) -> Any:
     """The picture as a matplotlib figure, with a canvas of its own: no window system, no global state."""
     from matplotlib import rc_context
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -150,7 +153,8 @@ def figure_of(fit: FitRecord, curves: pa.Table, surface: Surface | None = None) 
             _draw_maps(lower.subplots(below, len(along), squeeze=False).ravel(), fit, surface)
         panels = upper.subplots(2, len(along), sharex="col", squeeze=False)
         for number, (dimension, part) in enumerate(along.items()):
-            _draw(panels[0, number], panels[1, number], fit, part, fit.dimension if len(along) == 1 else dimension)
+            along_this = fit.dimension if len(along) == 1 else dimension
+            _draw(panels[0, number], panels[1, number], fit, part, along_this, look.too_few(outcomes))
     return figure
 
 
@@ -184,19 +188,27 @@ def _by_dimension(curves: pa.Table) -> dict[str, pa.Table]:
     return {name: curves.filter(pc.equal(curves.column("dimension"), name)) for name in names}
 
 
-def _draw(above: Any, below: Any, fit: FitRecord, curves: pa.Table, dimension: str) -> None:
-    """The curves along one metric: difficulty above, suitability below."""
+def _draw(above: Any, below: Any, fit: FitRecord, curves: pa.Table, dimension: str, too_few: str | None) -> None:
+    """The curves along one metric: difficulty above, suitability below; of too few outcomes, only how unsure they are."""
     found = _by_site(curves)
     drawn = _drawn(found)
-    shared: Style = {"color": look.LIGHT.ink if len(found) > 1 else look.LIGHT.accent, "linewidth": 2}
+    line = "none" if too_few else "solid"
+    shared: Style = {
+        "linestyle": line,
+        "color": look.LIGHT.ink if len(found) > 1 else look.LIGHT.accent,
+        "linewidth": 2,
+    }
     label = look.WORDS["shared" if len(found) > 1 else "single"]
     _draw_difficulty(above, found[None], label, shared)
     _draw_suitability(below, found[None], label, shared)
     for number, site in enumerate(drawn):
-        style: Style = {"color": look.COMPARED[number], "linewidth": 1.6, "linestyle": _dash(number)}
+        style: Style = {"color": look.COMPARED[number], "linewidth": 1.6}
+        style["linestyle"] = line if too_few else _dash(number)
         _draw_difficulty(above, found[site], _plain(site), style)
         _draw_suitability(below, found[site], _plain(site), style)
     _name_axes(above, below, fit, dimension)
+    if too_few:
+        below.text(0.5, 0.5, f"{too_few}:\nshaded is where it may lie", transform=below.transAxes, ha="center")
     if drawn:
         lines = below.get_legend_handles_labels()
         below.figure.legend(*lines, loc="outside lower center", ncols=4, title=_left_out(found), title_fontsize=9)
@@ -251,8 +263,12 @@ def _draw_difficulty(axes: Any, points: list[Point], label: str, style: Style) -
 
 
 def _draw_suitability(axes: Any, points: list[Point], label: str, style: Style) -> None:
+    """Suitability of the population; of a single curve with its 95 % band."""
     metric = [point["metric"] for point in points]
-    axes.plot(metric, [point["suitability"] for point in points], label=label, **style)
+    (line,) = axes.plot(metric, [point["suitability"] for point in points], label=label, **style)
+    lower, upper = (np.array([point[end] for point in points], float) for end in ENDS)  # NaN where there is none
+    if np.isfinite(lower).any():
+        axes.fill_between(metric, lower, upper, color=line.get_color(), alpha=0.15, linewidth=0)
 
 
 def _name_axes(above: Any, below: Any, fit: FitRecord, dimension: str) -> None:

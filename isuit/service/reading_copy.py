@@ -13,10 +13,10 @@ import duckdb
 import pyarrow as pa
 
 from isuit.files import PRIVATE, whole
+from isuit.service.intervals import atlas_with_intervals
 from isuit.service.stores import DEFAULT_WAIT, open_store
 from isuit.store.aliases import aliases
 from isuit.store.connection import STORAGE_VERSION
-from isuit.store.fits import current_atlas
 from isuit.store.query import arrow
 
 ENDING = ".duckdb"
@@ -35,7 +35,7 @@ TABLES = {
 def write_copy(store_path: Path, out: Path, wait: float = DEFAULT_WAIT) -> pa.Table:
     """Write the file, and give the current atlas, which is its first table."""
     with open_store(store_path, wait=wait) as store:
-        current = current_atlas(store.connection)
+        current = atlas_with_intervals(store.connection)
         tables = {"atlas": current} | {name: arrow(store.connection, query) for name, query in TABLES.items()}
         named = aliases(store.connection)
     tables["aliases"] = pa.table(

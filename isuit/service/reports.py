@@ -131,6 +131,7 @@ def page_data(
         "discrimination": fit.discrimination,
         "discrimination_se": fit.discrimination_se,
         "summary": _summary(shown),
+        "few": look.too_few(shown.cohort.outcomes),
         "curves": _curves(shown, parameters, sites),
         "outings": where,
         "sections": sections(shown),

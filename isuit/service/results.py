@@ -23,6 +23,7 @@ from isuit.published import Comparison, FitRecord, ScoreReport, reading
 from isuit.record import Diagnostics
 from isuit.service import comparison, pictures, ranking, scoring
 from isuit.service.details import published
+from isuit.service.intervals import with_intervals
 from isuit.service.summaries import summary_lines
 from isuit.service.surface_maps import surface_in
 from isuit.shown import Table, Text
@@ -98,10 +99,14 @@ class Fit:
     def curves(self) -> Table:
         """Columns site, dimension, metric, difficulty and so on; a null site is the curve all sites share.
 
-        >>> fit.curves.column_names
+        A single curve has no difficulty; the 95 % interval of its suitability is in the last two, null in a latent fit.
+
+        >>> fit.curves.column_names[:6]
         ['site', 'dimension', 'metric', 'difficulty', 'difficulty_se', 'suitability']
+        >>> fit.curves.column_names[6:]
+        ['suitability_lower', 'suitability_upper']
         """
-        return Table(self._curves(), f"curves of {self.fit_id[:17]}")
+        return Table(with_intervals(self._stored, self._curves()), f"curves of {self.fit_id[:17]}")
 
     @cached_property
     def skills(self) -> Table:
@@ -195,14 +200,14 @@ class Fit:
         """
         surface = surface_in(reading.parameters(self._stored.parameters))
         if path is not None:
-            pictures.plot_fit(self.record, self.curves.arrow, Path(path), surface)
-        return pictures.figure_of(self.record, self.curves.arrow, surface)
+            pictures.plot_fit(self.record, self.curves.arrow, Path(path), self._counts[0], surface)
+        return pictures.figure_of(self.record, self.curves.arrow, self._counts[0], surface)
 
     draw = plot
 
     def _repr_html_(self) -> str:
         """What a notebook shows for a fit."""
-        return self.summary()._repr_html_() + pictures.as_html(self.record, self.curves.arrow)
+        return self.summary()._repr_html_() + pictures.as_html(self.record, self.curves.arrow, self._counts[0])
 
     def __repr__(self) -> str:
         a = "no discrimination" if self.record.discrimination is None else f"a = {self.record.discrimination:.3f}"

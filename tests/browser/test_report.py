@@ -268,5 +268,17 @@ def test_five_thousand_sites(opened: Open, browser: Any, fitted: tuple[Path, str
     assert "site 04999" in seen.lines("difficulty")
 
 
+def test_five_outcomes_draw_a_band_and_no_line(opened: Open, tmp_path: Path) -> None:
+    cohort = {"rider": list("abacb"), "metric": [5.0, 8.0, 12.0, 20.0, 25.0], "outcome": [1, 1, 0, 0, 1]}
+    made = fit(tmp_path / "store", cohort, FitConfig())
+    report(tmp_path / "store", made.fit_id, tmp_path / "few.html")
+    seen = opened(tmp_path / "few.html")
+    assert seen.script("return document.querySelectorAll('#suitability .line').length") == 0
+    assert seen.script("return document.querySelectorAll('#suitability .band').length") == 1
+    assert "5 outcomes are too few to draw a curve from" in seen.text("#shaded")
+    assert seen.text("#suitability-readout b") == "< 1 % to 100 %"
+    assert seen.complaints() == []
+
+
 def test_a_page_without_data_is_light() -> None:
     assert len(made_page("", "fit", {}).encode()) < 300_000

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 MANY = tuple(f"spot-{number:02d}" for number in range(14))
 RANKED = re.compile(r"^  (spot-\d\d) +(\S+) (?:± (\S+))? +at (\S+)$", re.MULTILINE)
-POINT = re.compile(r"^(all|\S*spot-\d\d) +\S+ +(?:[+-]\d\.\d\d|-) .* \d\.\d{3}$", re.MULTILINE)
+POINT = re.compile(r"^(all|\S*spot-\d\d) +\S+ +(?:[+-]\d\.\d\d|-) .* \d\.\d{3}(?: \(.*\))?$", re.MULTILINE)
 
 
 @pytest.fixture
@@ -130,3 +130,29 @@ def test_a_single_curve_ranks_by_suitability(
     levels = [float(level) for _, level, *_ in ranked]
     assert levels == sorted(levels)
     assert levels == pytest.approx([best[site] for site, *_ in ranked], abs=5.001e-4)
+
+
+FIVE = "rider,metric,outcome\na,5,1\nb,8,1\na,12,0\nc,20,0\nb,25,1\n"
+
+
+def test_five_outcomes_are_not_told_as_a_sure_curve(isuit: Callable[..., Answer], tmp_path: Path) -> None:
+    """Neither by `fit` nor by `show`: no sketch, and every point with an interval from almost 0 to almost 1."""
+    (tmp_path / "five.csv").write_text(FIVE)
+    said = isuit("fit", "--cohort", "five.csv")
+    fit_id = isuit("fits", "--json").json["fits"][0]["fit_id"]
+    shown = isuit("show", fit_id)
+    for text in (said.out, shown.out):
+        assert "5 outcomes are too few to draw a curve from (30 are needed)" in text
+        assert "\N{FULL BLOCK}" not in text
+    intervals = re.findall(r"^all .* \((\S+) to (\S+)\)$", shown.out, re.MULTILINE)
+    assert len(intervals) == 101
+    assert max(float(upper) - float(lower) for lower, upper in intervals) > 0.99
+    assert min(float(upper) - float(lower) for lower, upper in intervals) > 0.9
+
+
+def test_a_sketch_of_a_single_curve_says_how_sure_it_is(
+    isuit: Callable[..., Answer], fitted: Callable[..., tuple[str, str]]
+) -> None:
+    _, said = fitted((), riders=60, outcomes=1)
+    assert "single-curve" in said
+    assert re.search(r"^suitability \(probability; its 95 % interval is up to 0\.\d\d wide\)$", said, re.MULTILINE)
