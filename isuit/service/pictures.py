@@ -189,7 +189,7 @@ def _by_dimension(curves: pa.Table) -> dict[str, pa.Table]:
 
 
 def _draw(above: Any, below: Any, fit: FitRecord, curves: pa.Table, dimension: str, too_few: str | None) -> None:
-    """The curves along one metric: difficulty above, suitability below; of too few outcomes, only how unsure they are."""
+    """The curves along one metric: difficulty above, suitability below; of too few outcomes, bands alone."""
     found = _by_site(curves)
     drawn = _drawn(found)
     line = "none" if too_few else "solid"
