@@ -31,7 +31,6 @@ Split = Literal["rider", "time", "occasion"]
 SkillPrior = Literal["normal", "estimated", "moving"]
 
 SKILL_LEVELS = {"beginner": -1.0, "intermediate": 0.0, "expert": 1.0}
-FEW_OUTCOMES = 30  # below, a curve is mostly what its smoothing says: drawn as a line it would look surer than it is
 Z95 = 1.959963984540054  # standard errors to each side of an estimate: a 95 % interval
 NO_TIME = np.iinfo(np.int64).min  # `observed_at` of an outcome without one
 NO_SITE = -1  # `site` of an outcome without one; as the site of a curve: the curve that all sites share

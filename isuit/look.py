@@ -11,8 +11,6 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from isuit.domain import FEW_OUTCOMES
-
 
 @dataclass(frozen=True)
 class Theme:
@@ -64,6 +62,9 @@ WORDS = {
     "saturated": "nearly everyone succeeds, or nearly no one",
     "nothing": "no number here",
 }
+FEW_OUTCOMES = 30  # below, a curve is mostly what its smoothing says: drawn as a line it would look surer than it is
+BEYOND = 0.45  # standard error in skill sd from which an estimate is drawn as uncertain
+MINUS = "\N{MINUS SIGN}"
 
 
 def too_few(outcomes: int) -> str | None:
@@ -71,10 +72,6 @@ def too_few(outcomes: int) -> str | None:
     if outcomes >= FEW_OUTCOMES:
         return None
     return f"{outcomes} outcomes are too few to draw a curve from ({FEW_OUTCOMES} are needed)"
-
-
-BEYOND = 0.45  # standard error in skill sd from which an estimate is drawn as uncertain
-MINUS = "\N{MINUS SIGN}"
 
 
 # Units that the name of a dimension ends with, as people write them.

@@ -58,3 +58,30 @@ def test_a_change_in_another_file_of_loops_counts(tmp_path: Path) -> None:
     assert run(tmp_path) == ["6.0", "1"]
     (tmp_path / "sitecustomize.py").write_text(changed)
     assert run(tmp_path) == ["6.0", "0"]
+
+
+CALLERS = """
+import sys
+from isuit.compiled import compiled
+from {others} import twice as doubled
+
+@compiled
+def total(values):
+    found = 0.0
+    for value in values:
+        found += doubled(value)
+    return found
+
+assert "numba" not in sys.modules
+import numpy as np
+print(total(np.arange(4.0)), "numba" in sys.modules, len(total.stats.cache_hits))
+"""
+
+
+def test_loops_call_loops_and_are_compiled_when_they_run(tmp_path: Path) -> None:
+    """A loop of another module under another name; until the first call the compiler is not even imported."""
+    twice = "from isuit.compiled import compiled\n\n@compiled\ndef twice(value):\n    return 2 * value\n"
+    (tmp_path / "others.py").write_text(twice)
+    (tmp_path / "loops.py").write_text(CALLERS.format(others="others"))
+    assert run(tmp_path) == ["12.0", "True", "0"]
+    assert run(tmp_path) == ["12.0", "True", "1"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import chain
-from typing import NamedTuple, TypedDict
+from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
 import numpy as np
 from scipy.interpolate import CubicSpline
@@ -13,12 +13,13 @@ from isuit.domain import NO_SITE, Z95, FloatArray, IntArray
 from isuit.errors import InputError
 from isuit.record.parameters import Band, CurveParameters, LatentParameters, Population, SingleCurveParameters
 
-from .likelihood.bands import bands_of_places
-from .likelihood.latent import LatentFit
-from .likelihood.single_curve import SingleCurve
 from .model.anchor import Anchor, JoinedAnchor
 from .model.basis import Spline
 from .model.curves import CurveSpace
+
+if TYPE_CHECKING:  # whoever scores need not wait for what fits
+    from .likelihood.latent import LatentFit
+    from .likelihood.single_curve import SingleCurve
 
 _BAND_POINTS = 21  # standard errors are smoother than the curve
 _ROWS_AT_ONCE = 2**15
@@ -47,6 +48,8 @@ def latent_parameters(
     space: CurveSpace, sites: tuple[str, ...], latent: LatentFit, incomparable: list[str]
 ) -> LatentParameters:
     """What scoring needs of a latent fit; a site that cannot be compared with the others has no band."""
+    from .likelihood.bands import bands_of_places
+
     metric, apart = band_metric(_spline(space)), set(incomparable)
     bands = {}
     of_sites = bands_of_places(latent, metric) if space.sites else ()
@@ -200,7 +203,7 @@ def _curve(parameters: CurveParameters, metric: FloatArray, site: IntArray) -> F
     f = np.empty(metric.size)
     for begin in range(0, metric.size, _ROWS_AT_ONCE):
         rows = slice(begin, begin + _ROWS_AT_ONCE)
-        f[rows] = space.design(metric[rows], site[rows], a).apply(shared, own)
+        f[rows] = space.design(metric[rows], site[rows], a).evaluate(shared, own)
     return f
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,13 +18,15 @@ from isuit.record.parameters import (
     SurfaceParameters,
 )
 
-from .likelihood.latent import LatentFit
-from .likelihood.single_curve import SingleCurve
 from .model.anchor import Anchor
 from .model.basis import Spline
 from .model.curves import CurveSpace
 from .model.surface import MetricAnchor, Surface
 from .suitability import Scored, with_band
+
+if TYPE_CHECKING:
+    from .likelihood.latent import LatentFit
+    from .likelihood.single_curve import SingleCurve
 
 _DIGITS = 9  # of a covariance that are recorded
 _ROWS_AT_ONCE = 2**13
@@ -161,7 +163,7 @@ def _at_site(
     shared, own = space.split(np.array(parameters.coefficients))
     a = parameters.raw_discrimination if isinstance(parameters, LatentSurfaceParameters) else 0.0
     design = space.design(condition, np.full(len(condition), code), a)
-    f, columns = design.apply(shared, own), design.columns(place)
+    f, columns = design.evaluate(shared, own), design.columns(place)
     covariance = _whole(parameters.covariance)
     cut = design.shared_size
     if not isinstance(parameters, LatentSurfaceParameters):

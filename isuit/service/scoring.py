@@ -160,10 +160,12 @@ class Scorer:
 
     def reasons(self, conditions: Conditions) -> pa.Array:
         """Why each row cannot be scored, the first reason of several; null where it can."""
-        reasons = np.full(len(conditions.metric), None, dtype=object)
-        for refusal in reversed(self.refusals(conditions)):
-            reasons[refusal.rows] = refusal.reason
-        return pa.array(reasons, pa.string())
+        refusals = self.refusals(conditions)
+        first = np.full(len(conditions.metric), len(refusals))
+        for number, refusal in reversed(list(enumerate(refusals))):
+            first[refusal.rows] = number
+        told = pa.array([*(refusal.reason for refusal in refusals), None], pa.string())
+        return told.take(pa.array(first))
 
     def score(self, conditions: Conditions) -> Scored:
         """Rows that can all be scored, at once."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -203,3 +205,20 @@ def test_an_only_site_is_scored_by_the_shared_curve(tmp_path: Path, cohort_table
     fit_id = fit(tmp_path / "store", cohort_table(41, riders=40, outcomes=25, sites=("north",)), FitConfig()).fit_id
     scored = score_table(tmp_path / "store", fit_id, pa.table({"metric": [12.0] * 2, "site": ["north", None]}), 0.5)
     assert len(set(scored["suitability"].to_pylist())) == 1
+
+
+PROGRAM = """
+import contextlib, sys
+from isuit.cli.app import main
+with contextlib.suppress(SystemExit):
+    main()
+found = {name.partition(".")[0] for name in sys.modules}
+print(*sorted(found & {"matplotlib", "numba"}))
+"""
+
+
+def test_a_score_does_not_wait_for_what_fits(store: Path, fits: dict[str, str]) -> None:
+    """Its start is most of it: what compiles loops is not imported."""
+    command = [sys.executable, "-c", PROGRAM, "score", fits["plain"], "--metric", "18", "--skill", "0"]
+    done = subprocess.run([*command, "--store", str(store)], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[1:] == [""], done.stdout
