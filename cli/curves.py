@@ -17,12 +17,12 @@ AT_EACH_END = 5  # of a ranking
 
 def print_sketch(curves: Sequence[CurvePoint], outcomes: int) -> None:
     """The shared curve, or the only one, as a picture of text; of a few outcomes a sentence instead."""
-    from isuit import look
+    from isuit.domain import too_few
 
     from .sketch import sketch
 
-    if too_few := look.too_few(outcomes):
-        print(f"{too_few}; `isuit score` tells any condition with its interval.")
+    if why := too_few(outcomes):
+        print(f"{why}; `isuit score` tells any condition with its interval.")
         return
     shared = [point for point in curves if point.site is None] or list(curves)
     several = len({point.dimension for point in shared}) > 1

@@ -33,6 +33,7 @@ SkillPrior = Literal["normal", "estimated", "moving"]
 SKILL_LEVELS = {"beginner": -1.0, "intermediate": 0.0, "expert": 1.0}
 Z95 = 1.959963984540054  # standard errors to each side of an estimate: a 95 % interval
 NO_TIME = np.iinfo(np.int64).min  # `observed_at` of an outcome without one
+FEW_OUTCOMES = 30  # below, a curve is mostly what its smoothing says: drawn as a line it would look surer than it is
 NO_SITE = -1  # `site` of an outcome without one; as the site of a curve: the curve that all sites share
 
 
@@ -238,6 +239,13 @@ class Skills:
     bins: IntArray
     usable: NDArray[np.bool_]
     paths: tuple[Path, ...] | None = None  # where skill moves, of each rider
+
+
+def too_few(outcomes: int) -> str | None:
+    """Why a curve of so few outcomes is not drawn as a line; None where it is."""
+    if outcomes >= FEW_OUTCOMES:
+        return None
+    return f"{outcomes} outcomes are too few to draw a curve from ({FEW_OUTCOMES} are needed)"
 
 
 def discrimination_interval(discrimination: float | None, se: float | None) -> tuple[float, float] | None:

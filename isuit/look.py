@@ -62,16 +62,8 @@ WORDS = {
     "saturated": "nearly everyone succeeds, or nearly no one",
     "nothing": "no number here",
 }
-FEW_OUTCOMES = 30  # below, a curve is mostly what its smoothing says: drawn as a line it would look surer than it is
 BEYOND = 0.45  # standard error in skill sd from which an estimate is drawn as uncertain
 MINUS = "\N{MINUS SIGN}"
-
-
-def too_few(outcomes: int) -> str | None:
-    """Why a curve of so few outcomes is not drawn as a line; None where it is."""
-    if outcomes >= FEW_OUTCOMES:
-        return None
-    return f"{outcomes} outcomes are too few to draw a curve from ({FEW_OUTCOMES} are needed)"
 
 
 # Units that the name of a dimension ends with, as people write them.

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from isuit import look
-from isuit.domain import Z95
+from isuit.domain import Z95, too_few
 from isuit.errors import InputError
 from isuit.files import whole
 from isuit.published import FitRecord, Trajectory, TrajectoryPoint
@@ -154,7 +154,7 @@ def figure_of(fit: FitRecord, curves: pa.Table, outcomes: int, surface: Surface 
         panels = upper.subplots(2, len(along), sharex="col", squeeze=False)
         for number, (dimension, part) in enumerate(along.items()):
             along_this = fit.dimension if len(along) == 1 else dimension
-            _draw(panels[0, number], panels[1, number], fit, part, along_this, look.too_few(outcomes))
+            _draw(panels[0, number], panels[1, number], fit, part, along_this, too_few(outcomes))
     return figure
 
 
@@ -188,11 +188,11 @@ def _by_dimension(curves: pa.Table) -> dict[str, pa.Table]:
     return {name: curves.filter(pc.equal(curves.column("dimension"), name)) for name in names}
 
 
-def _draw(above: Any, below: Any, fit: FitRecord, curves: pa.Table, dimension: str, too_few: str | None) -> None:
+def _draw(above: Any, below: Any, fit: FitRecord, curves: pa.Table, dimension: str, few: str | None) -> None:
     """The curves along one metric: difficulty above, suitability below; of too few outcomes, bands alone."""
     found = _by_site(curves)
     drawn = _drawn(found)
-    line = "none" if too_few else "solid"
+    line = "none" if few else "solid"
     shared: Style = {
         "linestyle": line,
         "color": look.LIGHT.ink if len(found) > 1 else look.LIGHT.accent,
@@ -203,12 +203,12 @@ def _draw(above: Any, below: Any, fit: FitRecord, curves: pa.Table, dimension: s
     _draw_suitability(below, found[None], label, shared)
     for number, site in enumerate(drawn):
         style: Style = {"color": look.COMPARED[number], "linewidth": 1.6}
-        style["linestyle"] = line if too_few else _dash(number)
+        style["linestyle"] = line if few else _dash(number)
         _draw_difficulty(above, found[site], _plain(site), style)
         _draw_suitability(below, found[site], _plain(site), style)
     _name_axes(above, below, fit, dimension)
-    if too_few:
-        below.text(0.5, 0.5, f"{too_few}:\nshaded is where it may lie", transform=below.transAxes, ha="center")
+    if few:
+        below.text(0.5, 0.5, f"{few}:\nshaded is where it may lie", transform=below.transAxes, ha="center")
     if drawn:
         lines = below.get_legend_handles_labels()
         below.figure.legend(*lines, loc="outside lower center", ncols=4, title=_left_out(found), title_fontsize=9)

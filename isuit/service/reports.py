@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from isuit import look
+from isuit.domain import too_few
 from isuit.pages import page, write_page
 from isuit.pages.packing import packed
 from isuit.published import FitDetail, PageWritten, reading
@@ -131,7 +132,7 @@ def page_data(
         "discrimination": fit.discrimination,
         "discrimination_se": fit.discrimination_se,
         "summary": _summary(shown),
-        "few": look.too_few(shown.cohort.outcomes),
+        "few": too_few(shown.cohort.outcomes),
         "curves": _curves(shown, parameters, sites),
         "outings": where,
         "sections": sections(shown),
