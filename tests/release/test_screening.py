@@ -245,6 +245,16 @@ def test_a_thin_bin_is_withheld_and_the_rest_of_its_cell_stays() -> None:
     assert set(left.bin.tolist()) == set(range(9)) - {4}
 
 
+def test_without_what_is_refused_the_rest_is_left() -> None:
+    whole = placed(places=2)
+    refused = np.zeros((2, 9), bool)
+    refused[1, 3] = True
+    left = screening.without(whole, refused)
+    assert left is not None
+    assert set(left.pair.tolist()) == set(whole.pair.tolist()) - {9 + 3}
+    assert screening.without(whole, np.ones((2, 9), bool)) is None
+
+
 def test_a_site_without_coordinates_is_a_note_and_in_no_cell() -> None:
     reasons = screening.Reasons()
     assert screening.place(crowd(12), {}, Policy(), bins.Bins(0, 4, 1.0), reasons) is None
