@@ -289,7 +289,7 @@ def with_ends(ends: Ends, truth: Truth, seed: int) -> list[float]:
     counts = count(data.rider, data.metric, data.outcome, spline, len(data.riders))
     space = CurveSpace(spline, 0)
     fit = fit_latent(counts, space, Prepared(counts, space).single)
-    tests = assumptions.tests(fit, None)
+    tests = assumptions.tests(fit, None, None)
     assert tests.lower_asymptote is not None
     assert tests.upper_asymptote is not None
     metric = np.linspace(spline.lower, spline.upper, _METRICS)

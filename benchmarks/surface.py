@@ -184,7 +184,7 @@ def discrimination(cohorts: int, first: int) -> None:
                 data = cohort(first + number, 0.0, 0.5 if metrics == 2 else 0.0, 1.0 if metrics == 2 else 0.0, steeper)
                 if metrics == 1:
                     data = replace(data, metric=data.further[0], further=(), metrics=())
-                test = assumptions.tests(latent(data), None).discrimination_by_metric
+                test = assumptions.tests(latent(data), None, None).discrimination_by_metric
                 tested += test is not None
                 rejected += test is not None and test.p_value < 0.05
             print(f"{told}, {metrics} metrics: rejected in {rejected} of {tested}", flush=True)

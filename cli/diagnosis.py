@@ -25,6 +25,7 @@ def print_diagnostics(shown: FitDetail) -> None:
     if found.scores is not None:
         _print_scores(found.scores, "" if shown.fit.held_out is None else shown.fit.held_out.split)
     _print_assumptions(found)
+    _print_discrimination(found)
     _print_distribution(found)
     _print_movement(found)
     _print_tables(found)
@@ -173,6 +174,26 @@ def _print_distribution(found: Diagnostics) -> None:
         top = max(p for _, p in shown)
         bars = "".join(_BARS[min(len(_BARS) - 1, int(len(_BARS) * p / top))] for _, p in shown)
         print(f"{'':<13}{-_SKETCHED:+.0f} {bars} {_SKETCHED:+.0f} standard deviations")
+
+
+def _print_discrimination(found: Diagnostics) -> None:
+    """The discrimination along each metric as a sketch, where it was let vary."""
+    how = found.discrimination
+    if how is None:
+        return
+    told = f"varying, {how.degrees_of_freedom:.1f} degrees of freedom from constant" if how.varies else "constant"
+    _say("how much", f"skill matters: the discrimination is {told}" + (f". {how.sentence}" if how.sentence else ""))
+    for curve in how.curves if how.varies else ():
+        low, high = min(curve.discrimination), max(curve.discrimination)
+        bars = "".join(
+            _BARS[min(len(_BARS) - 1, int(len(_BARS) * (a - low) / max(high - low, 1e-9)))]
+            for a in curve.discrimination
+        )
+        ends = ", ".join(
+            f"{curve.discrimination[k]:.2f} ({curve.lower[k]:.2f} to {curve.upper[k]:.2f}) at {curve.at[k]:.3g}"
+            for k in (0, -1)
+        )
+        print(f"{'':<13}{curve.metric}: {bars} {ends}")
 
 
 def _print_movement(found: Diagnostics) -> None:

@@ -84,6 +84,10 @@ def fit(
             help="Skill is normal among riders, distributed as the outcomes tell, or normal and moves with time.",
         ),
     ] = "normal",
+    discrimination: Annotated[
+        Literal["constant", "varying"],
+        typer.Option("--discrimination", help="Skill matters as much in every condition, or more in some."),
+    ] = "constant",
     observed_until: Annotated[
         datetime | None,
         typer.Option(
@@ -132,6 +136,7 @@ def fit(
         exposure=exposure,
         split=split,
         skill=skill,
+        discrimination=discrimination,
         observed_until=observed_until.date() if observed_until else None,
     )
     with progress_bar(quiet=json) as progress:

@@ -18,7 +18,7 @@ from isuit.errors import IsuitError
 from isuit.reading import Form, Reading, spelled_out
 
 if TYPE_CHECKING:
-    from isuit.domain import Exposure, GateReading, SkillPrior, Split
+    from isuit.domain import Discrimination, Exposure, GateReading, SkillPrior, Split
     from isuit.published import Canonicalised, CohortRead, ProofCheck, RederiveReport, ReleaseCheck, Witnessed
     from isuit.service.inputs import Query
     from isuit.service.notebook import StoreHandle
@@ -67,6 +67,7 @@ def fit(
     exposure: Exposure = "independent",
     split: Split = "rider",
     skill: SkillPrior = "normal",
+    discrimination: Discrimination = "constant",
     **form: Unpack[Form],
 ) -> Fit:
     """Fit a cohort without a store: a frame (pandas, polars, Arrow, a DuckDB relation), arrays by name, or a path.
@@ -80,7 +81,16 @@ def fit(
     from isuit.service.notebook import config_of
 
     config = config_of(
-        activity, dimension or dimension_of(metrics), anchor, gate, exposure, split, skill, None, metrics
+        activity,
+        dimension or dimension_of(metrics),
+        anchor,
+        gate,
+        exposure,
+        split,
+        skill,
+        None,
+        metrics,
+        discrimination,
     )
     with notebook_progress() as progress:
         return fit_in_memory(cohort, config, metrics=metrics, progress=progress, **form)

@@ -29,6 +29,7 @@ GateReading = Literal["strict", "core"]
 Exposure = Literal["independent", "correlated"]
 Split = Literal["rider", "time", "occasion"]
 SkillPrior = Literal["normal", "estimated", "moving"]
+Discrimination = Literal["constant", "varying"]
 
 SKILL_LEVELS = {"beginner": -1.0, "intermediate": 0.0, "expert": 1.0}
 Z95 = 1.959963984540054  # standard errors to each side of an estimate: a 95 % interval
@@ -103,6 +104,7 @@ class FitConfig:
     observed_until: date | None = None  # declared end of observation, for cohorts without times
     skill: SkillPrior = "normal"  # how skill is distributed among riders, or that it is normal and moves with time
     anchors: tuple[tuple[str, tuple[tuple[float, float], ...]], ...] = ()  # of several metrics, by name: an anchor each
+    discrimination: Discrimination = "constant"  # whether skill matters as much in every condition
 
     def __post_init__(self) -> None:
         for name, kinds in WORDS.items():
@@ -118,6 +120,13 @@ class FitConfig:
             _check_anchor(self.anchor)
         for _, points in self.anchors:
             _check_anchor(points)
+        if self.discrimination == "varying" and self.skill == "moving":
+            raise InputError("skill that moves is fitted with one discrimination; choose --discrimination constant.")
+        if self.discrimination == "varying" and self.anchor is not None:
+            raise InputError(
+                "an anchor of one metric is an expert's suitability under one discrimination; leave the anchor out or "
+                "choose --discrimination constant."
+            )
         if self.observed_until is not None and (
             not isinstance(self.observed_until, date) or isinstance(self.observed_until, datetime)
         ):
@@ -130,6 +139,8 @@ class FitConfig:
         values["observed_until"] = None if self.observed_until is None else self.observed_until.isoformat()
         if self.skill == "normal":
             del values["skill"]  # what every fit was before there was a choice: it keeps its name
+        if self.discrimination == "constant":
+            del values["discrimination"]
         del values["anchors"]
         if self.anchors:
             values["anchors"] = {name: [list(point) for point in points] for name, points in self.anchors}
@@ -137,7 +148,13 @@ class FitConfig:
 
 
 # The fields of `FitConfig` that take one of a few words, and those that count, with their limits.
-WORDS: dict[str, Any] = {"gate": GateReading, "exposure": Exposure, "split": Split, "skill": SkillPrior}
+WORDS: dict[str, Any] = {
+    "gate": GateReading,
+    "exposure": Exposure,
+    "split": Split,
+    "skill": SkillPrior,
+    "discrimination": Discrimination,
+}
 COUNTS = {"gate_bins": (2, 1000), "min_bins_per_rider": (1, 1000), "min_riders_per_bin": (1, 10**9)}
 
 

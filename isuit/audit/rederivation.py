@@ -43,7 +43,13 @@ PLACES = {
     "skills": "personal.skills",
 }
 # What estimators did with a word that they did not know.
-TAKEN_FOR = {"gate": "core", "exposure": "independent", "split": "occasion", "skill": "normal"}
+TAKEN_FOR = {
+    "gate": "core",
+    "exposure": "independent",
+    "split": "occasion",
+    "skill": "normal",
+    "discrimination": "constant",
+}
 
 
 @dataclass(frozen=True)
@@ -80,6 +86,7 @@ def recorded_config(record: StoredFit) -> FitConfig:
         values = record.json("configuration")
         unknown = values.keys() - {option.name for option in fields(FitConfig)}
         values.setdefault("skill", "normal")
+        values.setdefault("discrimination", "constant")
         for name, kinds in WORDS.items():
             if values[name] not in get_args(kinds):
                 values[name] = TAKEN_FOR[name]

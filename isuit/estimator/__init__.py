@@ -24,9 +24,16 @@ from isuit.estimator.likelihood.errands import answer
 from isuit.estimator.likelihood.errands import end as end_session
 from isuit.estimator.likelihood.far import Engine, riders_on
 from isuit.estimator.model.normal import NODES, WEIGHTS
-from isuit.estimator.suitability import NO_DIFFICULTY, difficulty_rows, score, score_rows, with_discrimination
+from isuit.estimator.suitability import (
+    NO_DIFFICULTY,
+    difficulty_rows,
+    discrimination_rows,
+    score,
+    score_rows,
+    with_discrimination,
+)
 from isuit.estimator.support import is_supported
-from isuit.estimator.surfaces import score_surface
+from isuit.estimator.surfaces import discrimination_of_conditions, score_surface
 from isuit.record import SurfaceParameters
 
 __all__ = [
@@ -38,6 +45,8 @@ __all__ = [
     "SurfaceParameters",
     "answer",
     "difficulty_rows",
+    "discrimination_of_conditions",
+    "discrimination_rows",
     "end_session",
     "fit",
     "is_supported",

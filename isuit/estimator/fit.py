@@ -37,6 +37,7 @@ from .likelihood.prepared import Prepared
 from .likelihood.single_curve import SingleCurve
 from .likelihood.skill import Skilled, skill_of
 from .likelihood.solver import Progress
+from .likelihood.varying import Varied, discrimination_of
 from .model.anchor import anchor_of
 from .model.basis import Spline, spline_for
 from .model.components import in_largest
@@ -44,6 +45,7 @@ from .model.counts import Counts, count, count_conditions
 from .model.curves import CurveSpace
 from .model.design import Design
 from .model.population import largest_clientele, visits
+from .model.slopes import Slopes
 from .model.surface import Surface, surface_for
 from .promotion import also_predicts, candidate
 from .suitability import latent_parameters, single_parameters
@@ -69,12 +71,15 @@ def fit(data: Observations, config: FitConfig | None = None, progress: Progress 
     found = _Found(data, config, graph, gate, prepared, tried.promotion)
     if tried.promotion is None or tried.latent is None:
         return _single_estimate(found)
-    skilled = skill_of(tried.latent, tried.promotion, config, progress)
+    varied = discrimination_of(tried.latent, tried.promotion, data, config, progress)
+    skilled = skill_of(varied.latent, tried.promotion, config, progress)
     moved = moving.Moved()
     if tried.promotion:
-        moved = moving.movement(data, config, prepared, skilled.latent, progress)
+        # Whether skill moves is tested where the discrimination does not.
+        still = skilled.latent if skilled.latent.space.slopes is None else varied.constant
+        moved = moving.movement(data, config, prepared, still, progress)
     latent = skilled.latent if moved.fit is None else moved.fit
-    found = replace(found, skilled=skilled, moved=moved)
+    found = replace(found, varied=varied, skilled=skilled, moved=moved)
     full = _Full(skilled.latent, prepared.single, moved.fit)
     predicted = _held_out(data, config, full, progress)
     found = replace(found, predicted=predicted, promotion=also_predicts(tried.promotion, predicted.held_out))
@@ -131,6 +136,7 @@ class _Found:
     prepared: Prepared
     promotion: PromotionReport | None  # None where the gate did not pass
     predicted: _Predicted = field(default_factory=_Predicted)
+    varied: Varied | None = None
     skilled: Skilled | None = None
     moved: moving.Moved = field(default_factory=moving.Moved)
 
@@ -156,6 +162,12 @@ def _prepare(
         space = CurveSpace.for_outcomes(outcomes, spline, sites, anchor)
         space = replace(space, origin=largest_clientele(counts, sites) if sites else None)
     return Prepared(counts, space)
+
+
+def _varying(space: CurveSpace, data: Observations, config: FitConfig) -> CurveSpace:
+    """The space with a discrimination that changes, where that is asked for."""
+    slopes = Slopes.for_conditions(data.conditions) if config.discrimination == "varying" else None
+    return replace(space, slopes=slopes) if slopes is not None and slopes.size else space
 
 
 def _held_out(data: Observations, config: FitConfig, full: _Full, progress: Progress | None) -> _Predicted:
@@ -216,6 +228,8 @@ def _refit(
 ) -> newcomers.Refit:
     """A fit of some of the outcomes, from the full solution where there is one; it reports under its own stage."""
     prepared = _prepare(data, config, spline, None if full is None else full.latent.space, chosen)
+    if full is None:
+        prepared = Prepared(prepared.counts, _varying(prepared.space, data, config))
     if present_only:
         # Riders without an outcome here would count in the population's mixture.
         present = np.flatnonzero(prepared.counts.rider_trials)
@@ -301,7 +315,7 @@ def _single_estimate(found: _Found) -> Estimate:
 
 def _latent_estimate(found: _Found, latent: LatentFit, scored: ScoresOfAll) -> Estimate:
     data, prepared, predicted = found.data, found.prepared, found.predicted
-    grids = _grids(data, prepared.space)
+    grids, space = _grids(data, prepared.space), latent.space
     comparable = _comparable_sites(prepared.counts, prepared.space.sites)
     incomparable = [data.sites[s] for s in np.flatnonzero(~comparable)]
     apart, curves = set(incomparable), []
@@ -326,7 +340,7 @@ def _latent_estimate(found: _Found, latent: LatentFit, scored: ScoresOfAll) -> E
         diagnostics=record.of_latent(
             found.gate.report,
             data,
-            prepared.space,
+            space,
             prepared.counts,
             prepared.single,
             latent,
@@ -337,6 +351,7 @@ def _latent_estimate(found: _Found, latent: LatentFit, scored: ScoresOfAll) -> E
             found.skilled,
             found.gate.between,
             found.moved.report,
+            found.varied,
         ),
     )
 
@@ -351,7 +366,8 @@ def _bands(latent: LatentFit, along: _Along, curves: int) -> Iterator[tuple[Band
     bands = [shared, *of_sites]
     units, a = latent.units, latent.solution.discrimination
     f = a * (units.mean + units.sd * np.array([band.value for band in bands]))
-    return zip(bands, suitability_of(latent, f), strict=True)
+    relative = None if latent.space.slopes is None else latent.relative(along.condition)
+    return zip(bands, suitability_of(latent, f if relative is None else relative * f, relative), strict=True)
 
 
 def _single_parameters(found: _Found, single: SingleCurve) -> Parameters:
@@ -362,7 +378,7 @@ def _single_parameters(found: _Found, single: SingleCurve) -> Parameters:
 
 
 def _latent_parameters(found: _Found, latent: LatentFit, incomparable: list[str]) -> Parameters:
-    data, space = found.data, found.prepared.space
+    data, space = found.data, latent.space
     if not isinstance(space.spline, Surface):
         return latent_parameters(space, data.sites, latent, incomparable)
     return latent_surface(space, space.spline, data.sites, latent, incomparable, support_of(data, found.config))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 import numpy as np
 from scipy.interpolate import CubicSpline
@@ -11,11 +12,22 @@ from scipy.special import expit
 
 from isuit.domain import NO_SITE, Z95, FloatArray, IntArray
 from isuit.errors import InputError
-from isuit.record.parameters import Band, CurveParameters, LatentParameters, Population, SingleCurveParameters
+from isuit.record.parameters import (
+    Band,
+    CurveParameters,
+    LatentCurves,
+    LatentParameters,
+    Population,
+    SingleCurveParameters,
+    SlopesRecord,
+    SplineRecord,
+    VaryingParameters,
+)
 
 from .model.anchor import Anchor, JoinedAnchor
 from .model.basis import Spline
 from .model.curves import CurveSpace
+from .model.slopes import Slopes
 
 if TYPE_CHECKING:  # whoever scores need not wait for what fits
     from .likelihood.latent import LatentFit
@@ -46,7 +58,7 @@ def single_parameters(space: CurveSpace, sites: tuple[str, ...], single: SingleC
 
 def latent_parameters(
     space: CurveSpace, sites: tuple[str, ...], latent: LatentFit, incomparable: list[str]
-) -> LatentParameters:
+) -> LatentCurves:
     """What scoring needs of a latent fit; a site that cannot be compared with the others has no band."""
     from .likelihood.bands import bands_of_places
 
@@ -56,14 +68,40 @@ def latent_parameters(
     for (_, name), band in zip(_curves(space, sites), chain([latent.difficulty(metric)], of_sites), strict=True):
         if name not in apart:
             bands[name] = Band(se=tuple(band.se.tolist()), with_discrimination=tuple(band.with_discrimination.tolist()))
-    return LatentParameters(
+    common: dict[str, Any] = {
         **_space(space, sites),
-        raw_discrimination=latent.solution.discrimination,
-        coefficients=tuple(latent.coefficients.tolist()),
-        population=Population(mean=latent.units.mean, sd=latent.units.sd),
-        discrimination_se=latent.discrimination_se,
-        bands=bands,
+        "raw_discrimination": latent.solution.discrimination,
+        "coefficients": tuple(latent.coefficients.tolist()),
+        "population": Population(mean=latent.units.mean, sd=latent.units.sd),
+        "discrimination_se": latent.discrimination_se,
+        "bands": bands,
+    }
+    if space.slopes is None:
+        return LatentParameters(**common)
+    record = slopes_record(space.slopes, latent.parameters.slopes)
+    return VaryingParameters(**common, slopes=replace(record, se=tuple(latent.discrimination_at(metric).se.tolist())))
+
+
+def spline_record(spline: Spline, means: tuple[float, ...]) -> SplineRecord:
+    return SplineRecord(
+        metric_range=(spline.lower, spline.upper),
+        inner_knots=tuple(spline.inner_knots),
+        degree=spline.degree,
+        penalty_order=spline.penalty_order,
+        means=means,
     )
+
+
+def slopes_record(slopes: Slopes, coefficients: FloatArray) -> SlopesRecord:
+    return SlopesRecord(
+        splines=tuple(map(spline_record, slopes.splines, slopes.means)), coefficients=tuple(coefficients.tolist())
+    )
+
+
+def slopes_of(record: SlopesRecord) -> Slopes:
+    """The space that `slopes_record` described."""
+    splines = (Spline(*one.metric_range, one.inner_knots, one.degree, one.penalty_order) for one in record.splines)
+    return Slopes(tuple(splines), tuple(one.means for one in record.splines))
 
 
 def _curves(space: CurveSpace, sites: tuple[str, ...]) -> list[tuple[int, str]]:
@@ -154,14 +192,17 @@ def score_rows(parameters: CurveParameters, metric: FloatArray, site: IntArray, 
     f, spline = _curve(parameters, metric, site), _spline(_space_of(parameters))
     at = np.clip(metric, spline.lower, spline.upper)
     se = _interpolate(spline, [parameters.bands[name].se for name in names], at, band)
-    if not isinstance(parameters, LatentParameters):
+    if not isinstance(parameters, LatentCurves):
         return with_band(-f, se)
     with_discrimination = [parameters.bands[name].with_discrimination or () for name in names]
-    a, mean, sd = parameters.raw_discrimination, parameters.population.mean, parameters.population.sd
+    a, mean, sd = _discrimination(parameters, metric), parameters.population.mean, parameters.population.sd
     gap, discrimination = skill - (f / a - mean) / sd, a * sd
+    discrimination_se = np.full(at.size, parameters.discrimination_se)
+    if isinstance(parameters, VaryingParameters):
+        discrimination_se = _interpolate(spline, [parameters.slopes.se], at, np.zeros(at.size, np.int64))
     variance = (
         (discrimination * se) ** 2
-        + (gap * parameters.discrimination_se) ** 2
+        + (gap * discrimination_se) ** 2
         - 2 * discrimination * gap * _interpolate(spline, with_discrimination, at, band)
     )
     return with_band(discrimination * gap, np.sqrt(np.maximum(variance, 0.0)))
@@ -174,19 +215,38 @@ class DifficultyRows(NamedTuple):
     se: FloatArray
 
 
-def difficulty_rows(parameters: LatentParameters, metric: FloatArray, site: IntArray) -> DifficultyRows:
+def _discrimination(parameters: LatentCurves, metric: FloatArray) -> FloatArray:
+    """The discrimination at each row, in the units in which the likelihood was maximised."""
+    raw = np.full(metric.size, parameters.raw_discrimination)
+    if not isinstance(parameters, VaryingParameters):
+        return raw
+    slopes = slopes_of(parameters.slopes)
+    return np.asarray(raw * slopes.relative(metric, np.array(parameters.slopes.coefficients)))
+
+
+def discrimination_rows(parameters: LatentCurves, metric: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The discrimination at each metric, in skill sds, and its standard error."""
+    value = _discrimination(parameters, metric) * parameters.population.sd
+    if not isinstance(parameters, VaryingParameters):
+        return value, np.full(metric.size, parameters.discrimination_se)
+    spline = _spline(_space_of(parameters))
+    at = np.clip(metric, spline.lower, spline.upper)
+    return value, _interpolate(spline, [parameters.slopes.se], at, np.zeros(at.size, np.int64))
+
+
+def difficulty_rows(parameters: LatentCurves, metric: FloatArray, site: IntArray) -> DifficultyRows:
     """Difficulty at each row's metric and site; sites and metrics as for `score_rows`."""
     codes, band = np.unique(site, return_inverse=True)
     bands = [parameters.bands["" if code == NO_SITE else parameters.sites[code]].se for code in codes.tolist()]
     spline = _spline(_space_of(parameters))
-    raw = _curve(parameters, metric, site) / parameters.raw_discrimination
+    raw = _curve(parameters, metric, site) / _discrimination(parameters, metric)
     at = np.clip(metric, spline.lower, spline.upper)
     return DifficultyRows(
         (raw - parameters.population.mean) / parameters.population.sd, _interpolate(spline, bands, at, band)
     )
 
 
-def with_discrimination(parameters: LatentParameters, metric: FloatArray, site: IntArray) -> FloatArray:
+def with_discrimination(parameters: LatentCurves, metric: FloatArray, site: IntArray) -> FloatArray:
     """The covariance of the difficulty at each row with the discrimination, which all difficulties are divided by."""
     codes, band = np.unique(site, return_inverse=True)
     names = ["" if code == NO_SITE else parameters.sites[code] for code in codes.tolist()]
@@ -199,7 +259,7 @@ def _curve(parameters: CurveParameters, metric: FloatArray, site: IntArray) -> F
     """f at each row; some at a time, because the anchor's log odds are integrals over skill at each of them."""
     space = _space_of(parameters)
     shared, own = space.split(np.array(parameters.coefficients))
-    a = parameters.raw_discrimination if isinstance(parameters, LatentParameters) else 0.0
+    a = parameters.raw_discrimination if isinstance(parameters, LatentCurves) else 0.0
     f = np.empty(metric.size)
     for begin in range(0, metric.size, _ROWS_AT_ONCE):
         rows = slice(begin, begin + _ROWS_AT_ONCE)

@@ -10,19 +10,22 @@ from isuit.domain import FloatArray, IntArray
 from isuit.record.parameters import (
     AnchorRecord,
     LatentSurfaceParameters,
+    LatentSurfaces,
     Population,
     SingleSurfaceParameters,
     SiteCovariance,
     SplineRecord,
     Support,
     SurfaceParameters,
+    VaryingSurfaceParameters,
 )
 
 from .model.anchor import Anchor
 from .model.basis import Spline
 from .model.curves import CurveSpace
+from .model.slopes import relative
 from .model.surface import MetricAnchor, Surface
-from .suitability import Scored, with_band
+from .suitability import Scored, slopes_of, slopes_record, spline_record, with_band
 
 if TYPE_CHECKING:
     from .likelihood.latent import LatentFit
@@ -57,27 +60,30 @@ def latent_surface(
     latent: LatentFit,
     incomparable: list[str],
     support: Support,
-) -> LatentSurfaceParameters:
+) -> LatentSurfaces:
     """What scoring needs of a latent fit; a site that cannot be compared with the others has no difficulty."""
     shared, by_site = latent.joint_covariances()
-    return LatentSurfaceParameters(
+    common = {
         **_space(space, surface, sites, support),
-        coefficients=tuple(latent.coefficients.tolist()),
-        covariance=_triangle(shared),
-        site_covariances=tuple(
+        "coefficients": tuple(latent.coefficients.tolist()),
+        "covariance": _triangle(shared),
+        "site_covariances": tuple(
             SiteCovariance(own=_rounded(own), with_shared=_rounded(with_shared)) for own, with_shared in by_site
         ),
-        incomparable=tuple(incomparable),
-        raw_discrimination=latent.solution.discrimination,
-        population=Population(mean=latent.units.mean, sd=latent.units.sd),
-    )
+        "incomparable": tuple(incomparable),
+        "raw_discrimination": latent.solution.discrimination,
+        "population": Population(mean=latent.units.mean, sd=latent.units.sd),
+    }
+    if space.slopes is None:
+        return LatentSurfaceParameters(**common)
+    return VaryingSurfaceParameters(**common, slopes=slopes_record(space.slopes, latent.parameters.slopes))
 
 
 def _space(space: CurveSpace, surface: Surface, sites: tuple[str, ...], support: Support) -> dict[str, Any]:
     return {
         "metrics": surface.metrics,
-        "splines": tuple(map(_recorded, surface.splines, surface.spline_means)),
-        "margins": tuple(map(_recorded, surface.margins, surface.margin_means)),
+        "splines": tuple(map(spline_record, surface.splines, surface.spline_means)),
+        "margins": tuple(map(spline_record, surface.margins, surface.margin_means)),
         "support": support,
         "sites": tuple(sites) if space.sites else (),
         "site_size": space.site_size,
@@ -89,16 +95,6 @@ def _anchor_recorded(found: MetricAnchor) -> AnchorRecord:
     anchor = found.anchor
     points = tuple(zip(anchor.metric.tolist(), anchor.suitability.tolist(), strict=True))
     return AnchorRecord(metric=found.metric, points=points, spacing=anchor.spacing, mean=found.mean)
-
-
-def _recorded(spline: Spline, means: tuple[float, ...]) -> SplineRecord:
-    return SplineRecord(
-        metric_range=(spline.lower, spline.upper),
-        inner_knots=tuple(spline.inner_knots),
-        degree=spline.degree,
-        penalty_order=spline.penalty_order,
-        means=means,
-    )
 
 
 def space_of(parameters: SurfaceParameters) -> CurveSpace:
@@ -156,26 +152,40 @@ def score_surface(parameters: SurfaceParameters, condition: FloatArray, site: In
     return Scored(*found)
 
 
+def discrimination_of_conditions(parameters: LatentSurfaces, condition: FloatArray) -> FloatArray:
+    """The discrimination at each condition, in skill sds."""
+    found = np.full(len(condition), parameters.raw_discrimination * parameters.population.sd)
+    if isinstance(parameters, VaryingSurfaceParameters):
+        found *= slopes_of(parameters.slopes).relative(condition, np.array(parameters.slopes.coefficients))
+    return found
+
+
 def _at_site(
     parameters: SurfaceParameters, space: CurveSpace, condition: FloatArray, code: int, skill: FloatArray
 ) -> Scored:
     place = code if space.places else -1
     shared, own = space.split(np.array(parameters.coefficients))
-    a = parameters.raw_discrimination if isinstance(parameters, LatentSurfaceParameters) else 0.0
+    a = parameters.raw_discrimination if isinstance(parameters, LatentSurfaces) else 0.0
     design = space.design(condition, np.full(len(condition), code), a)
     f, columns = design.evaluate(shared, own), design.columns(place)
     covariance = _whole(parameters.covariance)
     cut = design.shared_size
-    if not isinstance(parameters, LatentSurfaceParameters):
+    if not isinstance(parameters, LatentSurfaces):
         border, along = columns[:, :cut], columns[:, cut:]
         variance = _variance(parameters, covariance, border, along, place)
         return with_band(-f, np.sqrt(np.maximum(variance, 0.0)))
     mean, sd = parameters.population.mean, parameters.population.sd
-    # Log odds are D (skill - difficulty) with D = a sd and difficulty = (f / a - mean) / sd, which is this sum:
-    log_odds = a * sd * skill - f + a * mean
+    steep, by_slopes = np.ones(len(condition)), np.zeros((len(condition), 0))
+    if isinstance(parameters, VaryingSurfaceParameters):
+        rows_, slopes = slopes_of(parameters.slopes).rows(condition), np.array(parameters.slopes.coefficients)
+        steep = relative(rows_.columns, slopes)
+        by_slopes = (a * steep * (sd * skill + mean))[:, None] * rows_.columns
+    # Log odds are D (skill - difficulty) with D = a sd and difficulty = (f / a - mean) / sd, which is this sum, where a
+    # is what it is at the condition:
+    log_odds = a * steep * sd * skill - f + a * steep * mean
     rows = len(condition)
-    by_units = [np.full(rows, a), np.zeros(rows), skill]  # by the mean, by the sd beside D, and by D
-    border = np.column_stack([np.full(rows, mean), -columns[:, :cut], *by_units])
+    by_units = [a * steep, np.zeros(rows), steep * skill]  # by the mean, by the sd beside D, and by D
+    border = np.column_stack([mean * steep, -columns[:, :cut], by_slopes, *by_units])
     variance = _variance(parameters, covariance, border, -columns[:, cut:], place)
     return with_band(log_odds, np.sqrt(np.maximum(variance, 0.0)))
 

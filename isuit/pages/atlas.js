@@ -65,7 +65,7 @@ function model() {
     noun: "cell", nouns: "cells", key: "cell", file: `atlas-${about.release}`, places, x, axis: topic.axis, binned: true,
     topic: named > 0 ? `${topic.activity}/${topic.dimension}` : null,
     tellX: (k) => { const [lower, upper] = edges.get(k); return `${topic.quantity} ${number(lower)} to ${number(upper)}${topic.unit ? ` ${topic.unit}` : ""}`; },
-    difficulty, se, covariance: null, state, skilled: true, discrimination: sloped ? (i, k) => a[i * m + k] : null, discriminationError: 0,
+    difficulty, se, covariance: null, state, skilled: true, discrimination: sloped ? (i, k) => a[i * m + k] : null, discriminationError: () => 0,
     reference: -1, start: middle, population: null, percentile: normalBelow,
     expert: (chosen) => { const values = chosen.length ? x.map((_, k) => expert[chosen[0] * m + k]) : []; return values.some(Number.isFinite) ? values : null; },
     shades: (skill, chosen) => (chosen.length !== 1 ? [] : x.flatMap((_, k) => { const kind = STATES[state[chosen[0] * m + k]]; return kind === "estimated" ? [] : [{ from: edges.get(k)[0], to: edges.get(k)[1], text: `Shaded: ${look.words[kind]}.` }]; })),

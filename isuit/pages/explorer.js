@@ -6,7 +6,7 @@
 //   difficulty, se, state   of place i at condition k, at [i * x.length + k]; state 0 is an estimate, see STATES
 //   covariance              of difficulty and discrimination, or null
 //   discrimination(i, k)    or null where the page does not know it; then a place is told by the skill it asks for
-//   discriminationError     its standard error, 0 where it is not known
+//   discriminationError(k)  its standard error, 0 where it is not known
 //   skilled                 whether difficulty and skill are told apart
 //   reference               the number of the place that stands for all, or -1: drawn, and not ranked
 //   start                   the condition to begin with
@@ -41,7 +41,7 @@ function explorer(model) {
   }
   function suitability(i, k, skill) {
     const at = i * m + k, a = model.discrimination(i, k), gap = skill - model.difficulty[at];
-    const variance = (a * model.se[at]) ** 2 + (gap * model.discriminationError) ** 2 - (model.covariance ? 2 * a * gap * model.covariance[at] : 0);
+    const variance = (a * model.se[at]) ** 2 + (gap * model.discriminationError(k)) ** 2 - (model.covariance ? 2 * a * gap * model.covariance[at] : 0);
     const half = Z95 * Math.sqrt(Math.max(0, variance));
     return { value: sigmoid(a * gap), lower: sigmoid(a * gap - half), upper: sigmoid(a * gap + half) };
   }

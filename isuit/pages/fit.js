@@ -50,13 +50,19 @@ function model() {
     noun: "site", nouns: "sites", key: "site", file: data.file, places, x: curves.x, axis: data.axis,
     tellX: (k) => `${data.quantity} ${number(curves.x[k], 3)}${data.unit ? ` ${data.unit}` : ""}`,
     difficulty, se, covariance, state, skilled: data.latent,
-    discrimination: () => (data.latent ? data.discrimination : 1), discriminationError: data.latent ? data.discrimination_se : 0,
+    discrimination: (i, k) => (data.latent ? at(data.discrimination, k) : 1),
+    discriminationError: (k) => (data.latent ? at(data.discrimination_se, k) : 0),
     reference: curves.ids.length > 1 ? curves.ids.indexOf(null) : -1,
     start: busiest < 0 ? Math.floor(m / 2) : nearest(curves.x, (edges[busiest] + edges[busiest + 1]) / 2),
     population: data.latent ? (k) => curves.population[k] : null,
     percentile: data.skill_distribution ? percentileOf(data.skill_distribution) : normalBelow,
     shades, density, binned: m < 2, few: data.few,
   };
+}
+
+// One number for the whole curve, or one for each of its points.
+function at(values, k) {
+  return Array.isArray(values) ? values[k] : values;
 }
 
 // The share of riders below a skill, from a density on a grid.

@@ -295,6 +295,27 @@ class Movement:
 
 
 @dataclass(frozen=True, kw_only=True)
+class DiscriminationCurve:
+    """The discrimination along one metric, with the others at their medians."""
+
+    metric: str
+    at: tuple[float, ...]
+    discrimination: tuple[float, ...]
+    lower: tuple[float, ...] = field(metadata=described("The ends of its 95 % band."))
+    upper: tuple[float, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class VaryingDiscrimination:
+    """How the discrimination changes with conditions, in a fit that was asked for it."""
+
+    varies: bool = field(metadata=described("Whether the fit is one of a discrimination that changes."))
+    sentence: str | None = field(metadata=described("Why it does not, or that the outcomes give no reason for it."))
+    degrees_of_freedom: float = field(metadata=described("Of its change: 0 where it is the same everywhere."))
+    curves: tuple[DiscriminationCurve, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Diagnostics:
     """What a fit says about itself. A single-curve fit has only the first few."""
 
@@ -315,6 +336,7 @@ class Diagnostics:
     skill_distribution: SkillDistribution | None = None
     terms: tuple[TermReport, ...] | None = None
     movement: Movement | None = None
+    discrimination: VaryingDiscrimination | None = None
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""

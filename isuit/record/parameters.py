@@ -13,7 +13,7 @@ class Band:
     """How certain a curve is along the metric, at the points of `estimator.suitability.band_metric`."""
 
     se: Numbers
-    with_discrimination: Numbers | None = None  # covariance of difficulty and discrimination; of a latent fit
+    with_discrimination: Numbers | None = None  # covariance of difficulty and discrimination there; of a latent fit
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +59,18 @@ class LatentParameters(_Curves):
 
 
 @dataclass(frozen=True, kw_only=True)
+class VaryingParameters(_Curves):
+    """Of a latent fit whose discrimination changes along the metric. A kind of its own: whoever does not know of the
+    change must not score without it."""
+
+    kind: Literal["latent-varying"] = "latent-varying"
+    raw_discrimination: float
+    population: Population
+    discrimination_se: float
+    slopes: SlopesRecord
+
+
+@dataclass(frozen=True, kw_only=True)
 class SplineRecord:
     """A spline along one metric, and the mean of each of its basis functions over the cohort."""
 
@@ -67,6 +79,19 @@ class SplineRecord:
     degree: int
     penalty_order: int
     means: Numbers
+
+
+@dataclass(frozen=True, kw_only=True)
+class SlopesRecord:
+    """How the discrimination changes with the metrics: its logarithm is that of the fit and a centred spline of each.
+
+    `se` are the standard errors of the discrimination at the points of the bands; of several metrics there are none,
+    because the covariance has them.
+    """
+
+    splines: tuple[SplineRecord, ...]
+    coefficients: Numbers
+    se: Numbers = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,8 +140,9 @@ class _Surfaces:
     """The surfaces of a fit of several metrics, of either kind.
 
     `covariance` is the lower triangle, row by row, of that of the shared coefficients; before them stands the
-    discrimination and after them the mean and sd of skill and the total discrimination, in a latent fit. `incomparable`
-    names the sites without a difficulty.
+    discrimination and after them the mean and sd of skill and the total discrimination, in a latent fit; the
+    coefficients of a discrimination that changes stand right after the shared ones. `incomparable` names the sites
+    without a difficulty.
     """
 
     metrics: tuple[str, ...]
@@ -148,6 +174,18 @@ class LatentSurfaceParameters(_Surfaces):
     population: Population
 
 
-CurveParameters = SingleCurveParameters | LatentParameters
-SurfaceParameters = SingleSurfaceParameters | LatentSurfaceParameters
+@dataclass(frozen=True, kw_only=True)
+class VaryingSurfaceParameters(_Surfaces):
+    """The same of a fit whose discrimination changes with the metrics."""
+
+    kind: Literal["latent-varying-surface"] = "latent-varying-surface"
+    raw_discrimination: float
+    population: Population
+    slopes: SlopesRecord
+
+
+LatentCurves = LatentParameters | VaryingParameters
+LatentSurfaces = LatentSurfaceParameters | VaryingSurfaceParameters
+CurveParameters = SingleCurveParameters | LatentCurves
+SurfaceParameters = SingleSurfaceParameters | LatentSurfaces
 Parameters = CurveParameters | SurfaceParameters

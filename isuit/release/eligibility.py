@@ -87,8 +87,9 @@ def topics(connection: duckdb.DuckDBPyConnection, as_of: datetime | None = None)
     found: dict[Topic, list[StoredFit]] = {}
     named: dict[Topic, Topic] = {}
     for fit in fit_records(connection):
-        # A fit of several metrics has no public form: its rows are not those of any one of them.
-        if not fit.several_metrics and (as_of is None or fit.recorded_at <= as_of):
+        # A fit of several metrics has no public form: its rows are not those of any one of them. Nor has one whose
+        # discrimination changes: a release tells one, and difficulties that go with it.
+        if not (fit.several_metrics or fit.varies) and (as_of is None or fit.recorded_at <= as_of):
             topic = Topic(fit.activity, fit.dimension)
             found.setdefault(named.setdefault(folded(topic), topic), []).append(fit)
     return dict(sorted(found.items(), key=lambda item: (item[0].activity, item[0].dimension)))

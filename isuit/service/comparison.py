@@ -21,7 +21,7 @@ from isuit.domain import Z95, FloatArray
 from isuit.errors import InputError
 from isuit.published import Changed, ComparedFit, ComparedPoint, Comparison, reading
 from isuit.record import SurfaceParameters
-from isuit.record.parameters import LatentParameters
+from isuit.record.parameters import LatentCurves
 from isuit.service.details import aic
 from isuit.service.scoring import Conditions, Scorer
 from isuit.service.stores import DEFAULT_WAIT, open_store
@@ -60,7 +60,7 @@ def compare_sides(first: Side, second: Side, *, linked: bool = False) -> Compari
     """The same of fits that are at hand."""
     _require_comparable(first, second)
     one, two = first.scorer, second.scorer
-    latent = all(isinstance(scorer.parameters, LatentParameters) for scorer in (one, two))
+    latent = all(isinstance(scorer.parameters, LatentCurves) for scorer in (one, two))
     common, shared = _common_skills(first, second)
     notes: list[str] = []
     if linked and not latent:

@@ -71,6 +71,8 @@ def releasable(connection: duckdb.DuckDBPyConnection, record: StoredFit, cohort:
     missing = []
     if len(cohort.metrics) > 1:
         missing.append("one metric: a fit of several metrics has no public form yet")
+    if record.varies:
+        missing.append("one discrimination: a fit in which it varies has no public form")
     [(policy,)] = rows(connection, "SELECT policy FROM ledger.store")
     rules = policy_of(json.loads(policy))
     if rules.private is not None:

@@ -18,7 +18,7 @@ from typing import Any, Unpack
 
 import pyarrow as pa
 
-from isuit.domain import Exposure, FitConfig, GateReading, SkillPrior, Split
+from isuit.domain import Discrimination, Exposure, FitConfig, GateReading, SkillPrior, Split
 from isuit.errors import InputError
 from isuit.published import (
     Added,
@@ -142,6 +142,7 @@ class StoreHandle:
         exposure: Exposure = "independent",
         split: Split = "rider",
         skill: SkillPrior = "normal",
+        discrimination: Discrimination = "constant",
         observed_until: date | None = None,
         memory: str | int | None = None,
         client: Any = None,
@@ -157,7 +158,9 @@ class StoreHandle:
         False
         """
         named = dimension or inputs.dimension_of(metrics)
-        config = config_of(activity, named, anchor, gate, exposure, split, skill, observed_until, metrics)
+        config = config_of(
+            activity, named, anchor, gate, exposure, split, skill, observed_until, metrics, discrimination
+        )
         with notebook_progress() as progress:
             fitted = fitting.fit(
                 self.path,
@@ -418,6 +421,7 @@ def config_of(
     skill: SkillPrior,
     observed_until: date | None,
     metrics: Sequence[str] | None = None,
+    discrimination: Discrimination = "constant",
 ) -> FitConfig:
     """What a caller asks for, as a configuration."""
     several = metrics is not None and len(metrics) > 1
@@ -430,6 +434,7 @@ def config_of(
         exposure=exposure,
         split=split,
         skill=skill,
+        discrimination=discrimination,
         observed_until=observed_until,
     )
 

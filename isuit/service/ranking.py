@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from isuit.domain import Z95, FloatArray
 from isuit.errors import InputError
 from isuit.published import RankedSite, Ranking
-from isuit.record.parameters import LatentParameters, SurfaceParameters
+from isuit.record.parameters import LatentCurves, LatentParameters, SurfaceParameters
 from isuit.service.scoring import Conditions, Scorer
 from isuit.service.stores import DEFAULT_WAIT, open_store
 from isuit.store.fits import atlas_rows, find_fit
@@ -89,7 +89,7 @@ def _values(scorer: Scorer, named: list[str], at: FloatArray) -> tuple[FloatArra
 
     assert not isinstance(scorer.parameters, SurfaceParameters)
     places = np.array([scorer.parameters.sites.index(name) for name in named], np.int64)
-    if isinstance(scorer.parameters, LatentParameters):
+    if isinstance(scorer.parameters, LatentCurves):
         found = estimator.difficulty_rows(scorer.parameters, at, places)
         return found.difficulty, found.se
     scored = scorer.score(Conditions(at, pa.array(named, pa.string()), np.zeros(len(named))))
@@ -103,6 +103,7 @@ def _harder(scorer: Scorer, value: FloatArray, se: FloatArray, named: list[str],
 
     variance = se**2
     between = variance[:-1] + variance[1:]
+    # A discrimination that changes has several parameters, and one covariance does not say how they go together.
     if isinstance(scorer.parameters, LatentParameters):
         places = np.array([scorer.parameters.sites.index(name) for name in named], np.int64)
         together = estimator.with_discrimination(scorer.parameters, at, places)

@@ -413,7 +413,7 @@ def _nothing_qualifies(explanation: list[str], policy: Policy) -> str:
     if not explanation:
         return (
             "nothing was released and nothing written: the store has no fit yet that can be (a fit of several metrics "
-            "has no public form); run `isuit fit` first."
+            "or of a varying discrimination has no public form); run `isuit fit` first."
         )
     reasons = "\n".join(f"  {line}" for line in explanation)
     return f"no cell qualifies for a release, and nothing was written or recorded:\n{reasons}"

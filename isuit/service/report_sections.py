@@ -283,6 +283,30 @@ def _skill(shown: FitDetail) -> Section | None:
     )  # fmt: skip
 
 
+def _discrimination(shown: FitDetail) -> Section | None:
+    """Where skill matters more, of a fit that lets it."""
+    found = shown.diagnostics.discrimination
+    if found is None:
+        return None
+    title = "Does skill matter as much in every condition?"
+    if not found.varies:
+        return _section("discrimination", title, found.sentence or "One discrimination for all conditions.")
+    widest = max(found.curves, key=lambda curve: max(curve.discrimination) / min(curve.discrimination))
+    least, most = min(widest.discrimination), max(widest.discrimination)
+    where = "" if len(found.curves) == 1 else f" along {widest.metric}, the other metrics at their medians"
+    return _section(
+        "discrimination",
+        title,
+        found.sentence or f"The discrimination runs from {number(least, 2)} to {number(most, 2)}{where}.",
+        chart={"x": widest.metric, "y": "discrimination", "domain": [widest.at[0], widest.at[-1]],
+               "range": [0, 1.05 * max(widest.upper)],
+               "series": [{"name": "discrimination", "x": list(widest.at), "y": list(widest.discrimination),
+                           "lower": list(widest.lower), "upper": list(widest.upper)}],
+               "hint": "How much one sd of skill moves the log odds of success, with its 95 % band."},
+        facts=[("Degrees of freedom from constant", number(found.degrees_of_freedom, 1))],
+    )  # fmt: skip
+
+
 def _exposure(shown: FitDetail) -> Section | None:
     exposure, marginal = shown.diagnostics.exposure, shown.diagnostics.marginal
     if exposure is None and marginal is None:
@@ -433,6 +457,6 @@ def _again(shown: FitDetail) -> Section:
 
 
 _SECTIONS: tuple[Callable[[FitDetail], Section | None], ...] = (
-    _gate, _terms, _scores, _calibration, _items, _minimum, _skill, _exposure, _assumptions, _incomparable, _fit,
-    _again,
+    _gate, _terms, _scores, _calibration, _items, _minimum, _skill, _discrimination, _exposure, _assumptions,
+    _incomparable, _fit, _again,
 )  # fmt: skip

@@ -19,7 +19,7 @@ from isuit.pages import page, write_page
 from isuit.pages.packing import packed
 from isuit.published import FitDetail, PageWritten, reading
 from isuit.record import SurfaceParameters
-from isuit.record.parameters import CurveParameters, LatentParameters
+from isuit.record.parameters import CurveParameters, LatentCurves, VaryingParameters
 from isuit.service.details import detail_of
 from isuit.service.outings import outings
 from isuit.service.report_sections import sections
@@ -129,13 +129,27 @@ def page_data(
         "unit": unit,
         "file": f"{fit.fit_id.replace(':', '-')[:17]}",
         "latent": fit.kind == "latent",
-        "discrimination": fit.discrimination,
-        "discrimination_se": fit.discrimination_se,
+        **_discrimination(shown, parameters),
         "summary": _summary(shown),
         "few": too_few(shown.cohort.outcomes),
         "curves": _curves(shown, parameters, sites),
         "outings": where,
         "sections": sections(shown),
+    }
+
+
+def _discrimination(shown: FitDetail, parameters: CurveParameters) -> dict[str, Any]:
+    """One number and its error; or, where it changes along the metric, one at each point of the curves."""
+    if not isinstance(parameters, VaryingParameters):
+        return {"discrimination": shown.fit.discrimination, "discrimination_se": shown.fit.discrimination_se}
+    from isuit.estimator import discrimination_rows
+
+    points = len(shown.curves) // len(_order(shown))
+    metric = np.array([point.metric for point in shown.curves[:points]], float)
+    value, se = discrimination_rows(parameters, metric[:: EVERY if points % 2 else None])
+    return {
+        "discrimination": [round(a, 6) for a in value.tolist()],
+        "discrimination_se": [round(a, 6) for a in se.tolist()],
     }
 
 
@@ -154,7 +168,7 @@ def _curves(shown: FitDetail, parameters: CurveParameters, sites: Mapping[str, C
     }
     kept = slice(None, None, EVERY if points % 2 else None)
     metric = column["metric"][0, kept]
-    if isinstance(parameters, LatentParameters):
+    if isinstance(parameters, LatentCurves):
         difficulty, se = column["difficulty"][:, kept], column["difficulty_se"][:, kept]
     else:
         suitability = np.clip(column["suitability"][:, kept], 1e-9, 1 - 1e-9)
@@ -171,7 +185,7 @@ def _curves(shown: FitDetail, parameters: CurveParameters, sites: Mapping[str, C
         "state": packed(np.where(known, 0, 2), "u1"),
         "population": [round(float(value), 5) for value in column["suitability"][0, kept]],
     }
-    if isinstance(parameters, LatentParameters):
+    if isinstance(parameters, LatentCurves):
         covariance = np.nan_to_num(_along(parameters, ids, metric, "with_discrimination"))
         covariance_unit = max(float(np.abs(covariance).max()) / 32000, 1e-12)
         found["covariance_unit"] = covariance_unit

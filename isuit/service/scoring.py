@@ -17,7 +17,7 @@ from isuit.domain import NO_SITE, SKILL_LEVELS, FloatArray, IntArray
 from isuit.errors import InputError
 from isuit.published import ScoredConditions, ScoreReport, reading
 from isuit.record import Parameters, SurfaceParameters
-from isuit.record.parameters import LatentParameters
+from isuit.record.parameters import LatentCurves
 from isuit.service.stores import DEFAULT_WAIT, open_store
 from isuit.store.fits import StoredFit, atlas_rows, find_fit
 from isuit.tables import read_table, require_format, write_table
@@ -182,7 +182,7 @@ class Scorer:
 
         if isinstance(self.parameters, SurfaceParameters):
             raise InputError("this fit has several metrics: its difficulty along each is in its curves")
-        if not isinstance(self.parameters, LatentParameters):
+        if not isinstance(self.parameters, LatentCurves):
             raise InputError("this fit is a single curve: it has a suitability and no difficulty; score it instead")
         where = Conditions(metric, pa.array([site] * metric.size, pa.string()), np.zeros(metric.size))
         for refusal in self.refusals(where):

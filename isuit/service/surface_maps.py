@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from isuit.domain import NO_SITE, Z95, FloatArray
 from isuit.published import reading
 from isuit.record import Parameters, SurfaceParameters
-from isuit.record.parameters import LatentSurfaceParameters
+from isuit.record.parameters import LatentSurfaces
 from isuit.service.stores import DEFAULT_WAIT, open_store
 from isuit.store.fits import find_fit
 
@@ -73,13 +73,13 @@ def surface_maps(parameters: SurfaceParameters) -> list[SurfaceMap]:
 
 def _difficulty(parameters: SurfaceParameters, condition: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Difficulty and its standard error, from what a score of these conditions says."""
-    from isuit.estimator import score_surface
+    from isuit.estimator import discrimination_of_conditions, score_surface
 
     place, nobody = np.full(len(condition), NO_SITE), np.zeros(len(condition))
     at_zero = score_surface(parameters, condition, place, nobody)
-    if not isinstance(parameters, LatentSurfaceParameters):
+    if not isinstance(parameters, LatentSurfaces):
         return -_log_odds(at_zero.suitability), (_log_odds(at_zero.upper) - _log_odds(at_zero.suitability)) / Z95
-    discrimination = parameters.raw_discrimination * parameters.population.sd
+    discrimination = discrimination_of_conditions(parameters, condition)
     difficulty = -_log_odds(at_zero.suitability) / discrimination
     # Where skill equals difficulty the error of the discrimination does not matter, and the chance is one half.
     level = score_surface(parameters, condition, place, difficulty)

@@ -52,6 +52,12 @@ class StoredFit:
     def several_metrics(self) -> bool:
         return self.cohort_hash.startswith(f"{SEVERAL}:")
 
+    @property
+    def varies(self) -> bool:
+        """Whether a discrimination that changes with conditions was asked for."""
+        found = self.json("configuration")
+        return isinstance(found, dict) and found.get("discrimination") == "varying"
+
     def json(self, column: str) -> Any:
         """A JSON column's value; None where the column is null."""
         text = getattr(self, column)

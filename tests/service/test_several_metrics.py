@@ -124,7 +124,7 @@ def test_several_metrics_are_not_released_and_are_drawn(fitted: tuple[Path, str]
     store, fit_id = fitted
     fit = isuit.open(store)[fit_id]
     assert any("one metric" in missing for missing in history.show(store, fit_id).releasable.missing)
-    with pytest.raises(PolicyRefusal, match="several metrics has no public form"):
+    with pytest.raises(PolicyRefusal, match="several metrics or of a varying discrimination has no public form"):
         releases.export_atlas(store, tmp_path / "atlas.jsonl")
     reports.report(store, fit.fit_id, tmp_path / "page.html")
     text = (tmp_path / "page.html").read_text()

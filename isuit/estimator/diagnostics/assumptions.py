@@ -82,10 +82,11 @@ class _Tested:
         return np.asarray(extra - self.scores @ explained)
 
 
-def tests(fit: LatentFit, normal: LatentFit | None) -> Assumptions:
+def tests(fit: LatentFit, normal: LatentFit | None, constant: LatentFit | None) -> Assumptions:
     """All tests; None where a cohort cannot be tested.
 
-    Normality is tested in the fit with `normal` skill, where that is another.
+    Normality is tested in the fit with `normal` skill, and a discrimination that is the same everywhere in the one with
+    a `constant` one, where those are others.
     """
     if fit.problem.likelihood.counts.riders < LEAST_RIDERS or fit.solution.no_skill:
         return Assumptions(
@@ -98,7 +99,10 @@ def tests(fit: LatentFit, normal: LatentFit | None) -> Assumptions:
     tested = _Tested.of(fit)
     lower, upper = _asymptotes(tested)
     return Assumptions(
-        discrimination_by_metric=_discrimination(tested),
+        discrimination_by_metric=_discrimination(
+            tested if fit.space.slopes is None or constant is None else _Tested.of(constant),
+            corrected=fit.space.slopes is not None,
+        ),
         difficulty_by_clientele=_clienteles(tested),
         normality_of_skill=_normality(tested if normal is None else _Tested.of(normal), corrected=normal is not None),
         lower_asymptote=lower,
@@ -115,7 +119,7 @@ def score_test(efficient: FloatArray) -> tuple[float, float, FloatArray]:
     return statistic, float(chdtrc(efficient.shape[1], statistic)), size
 
 
-def _discrimination(tested: _Tested) -> DiscriminationTest | None:
+def _discrimination(tested: _Tested, corrected: bool = False) -> DiscriminationTest | None:
     """Does skill tell more apart at high metrics than at low ones: a(x) = a + gamma u(x), u the standardised metric.
 
     Of several metrics u is the standardised difficulty of the condition.
@@ -134,9 +138,10 @@ def _discrimination(tested: _Tested) -> DiscriminationTest | None:
     if p_value < LEVEL and abs(change) >= STEEPER:
         where = "high" if change > 0 else "low"
         what, each = ("metric", "metrics") if counts.item_metric.ndim == 1 else ("difficulty", "difficulties")
+        todo = "its change is estimated" if corrected else "--discrimination varying estimates it"
         sentence = (
             f"Skill matters more at {where} {each}: the discrimination changes by about {change:+.0%} over one "
-            f"standard deviation of the {what}; read skill differences at the other end with care."
+            f"standard deviation of the {what}; {todo}."
         )
     return DiscriminationTest(
         statistic=statistic,

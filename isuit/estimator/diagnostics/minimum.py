@@ -21,7 +21,7 @@ def least_difficulty(fit: LatentFit, site: int = NO_SITE) -> Minimum:
     spline = fit.space.spline
     assert isinstance(spline, Spline)  # of several metrics the least is a point of a surface
     metric = np.linspace(spline.lower, spline.upper, _FINE)
-    f = fit.log_odds(metric, site)
+    f = fit.log_odds(metric, site) / fit.relative(metric)
     best = int(f.argmin())
     if best in (0, _FINE - 1) or spline.degree < 2:
         return _UNDEFINED

@@ -133,4 +133,5 @@ def marginals(latent: LatentFit, metric: FloatArray, site: IntArray) -> FloatArr
         return latent.space.design(metric[part], site[part], p.a).apply(p.shared, p.own)
 
     parts = map(log_odds, columns.slices(len(metric), columns.DESIGN_ROWS))
-    return suitability_of(latent, np.concatenate([np.zeros(0), *parts]))
+    relative = None if latent.space.slopes is None else latent.relative(metric)
+    return suitability_of(latent, np.concatenate([np.zeros(0), *parts]), relative)

@@ -23,6 +23,7 @@ from ..likelihood.latent import LatentFit
 from ..likelihood.moving_fit import MovingFit
 from ..likelihood.single_curve import SingleCurve
 from ..likelihood.skill import Skilled
+from ..likelihood.varying import Varied
 from ..model.counts import Counts
 from ..model.curves import CurveSpace
 from ..model.population import LEAST_WITHIN, within_riders
@@ -33,6 +34,7 @@ from . import assumptions
 from .distribution import distribution
 from .exposure import ESTIMAND, along, compared, exposure
 from .minimum import least_difficulty
+from .steepness import varying_discrimination
 
 TOGETHER = 0.5  # share of a main effect that others explain from which it is told
 BANDS = 10  # of the metric, for item fit
@@ -69,6 +71,7 @@ def of_latent(
     skilled: Skilled | None = None,
     between: tuple[bool, ...] = (),
     movement: Movement | None = None,
+    varied: Varied | None = None,
 ) -> Diagnostics:
     """What a latent fit says about itself."""
     comparison = compared(counts, space, single, latent)
@@ -90,10 +93,15 @@ def of_latent(
         exposure=exposure(data, counts, still, comparison, assumed),
         marginal_reliability=spread / (spread + doubt),
         item_fit=_item_fit(counts, latent),
-        assumptions=assumptions.tests(still, None if skilled is None or skilled.normal is still else skilled.normal),
+        assumptions=assumptions.tests(
+            still,
+            None if skilled is None or skilled.normal is still else skilled.normal,
+            None if varied is None or varied.constant is still else varied.constant,
+        ),
         skill_distribution=distribution(latent, skilled.reason) if skilled is not None and skilled.asked else None,
         terms=terms_of(latent, between, assumed) or None,
         movement=movement,
+        discrimination=varying_discrimination(latent, data, varied.reason) if varied and varied.asked else None,
     )
 
 

@@ -24,7 +24,7 @@ _TABULATED = 4_096  # values of f from which a table pays
 
 def bands_of_places(latent: LatentFit, metric: FloatArray) -> Iterator[Band]:
     """The band of each place in turn, as `latent.difficulty` gives it."""
-    if not latent.space.places:
+    if not latent.space.places or latent.space.slopes is not None:
         for site in range(latent.space.sites):
             yield latent.difficulty(metric, site)
         return
@@ -65,9 +65,18 @@ def _of_some(latent: LatentFit, metric: FloatArray, chosen: slice) -> Band:
     return Band(value, np.sqrt(np.maximum(variance, 0.0)), with_discrimination)
 
 
-def suitability_of(latent: LatentFit, f: FloatArray) -> FloatArray:
-    """Suitability at these values of f with skill integrated out; of many values it is read off a table."""
+def suitability_of(latent: LatentFit, f: FloatArray, relative: FloatArray | None = None) -> FloatArray:
+    """Suitability at these values of f with skill integrated out; of many values it is read off a table.
+
+    `relative` are discriminations over the fit's, in the shape of f, where they differ.
+    """
     theta, weight = latent.units.nodes
+    if relative is not None:
+        steep, values = np.broadcast_to(relative, f.shape).ravel(), f.ravel()
+        parts = np.array_split(np.arange(f.size), 1 + f.size // _TABULATED)
+        a = latent.solution.discrimination
+        found = [expit(a * steep[part, None] * theta - values[part, None]) @ weight for part in parts]
+        return np.asarray(np.concatenate(found).reshape(f.shape))
     skill = latent.solution.discrimination * theta
 
     def exactly(values: FloatArray) -> FloatArray:

@@ -128,7 +128,7 @@ def short(asked: Asked) -> Asked:
     zero."""
     at = asked.at
     nothing = np.zeros(0)
-    return asked._replace(at=AtItems(at.f, nothing, at.by_a if at.anchored else nothing, at.anchored))
+    return asked._replace(at=at._replace(odds=nothing, by_a=at.by_a if at.anchored else nothing))
 
 
 def answer(request: bytes, cores: int = 1) -> bytes:
@@ -161,7 +161,7 @@ def _answers(request: Request, cores: int) -> dict[int, Answer | Found | None]:
 def _whole(asked: Asked) -> Asked:
     at = asked.at
     by_a = at.by_a if at.anchored else np.zeros(at.f.size)
-    return asked._replace(at=AtItems.of(at.f, by_a))
+    return asked._replace(at=at._replace(odds=AtItems.of(at.f, by_a).odds, by_a=by_a))
 
 
 def _answer(

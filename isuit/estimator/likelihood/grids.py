@@ -19,6 +19,7 @@ from isuit.compiled import CORES
 from isuit.domain import FloatArray, IntArray
 
 from ..model.counts import Counts
+from ..model.slopes import Steepness
 
 LANES = 8
 LARGE_LANE = 1 << 22  # entries of a lane at the most: a large cohort has more lanes, so that more workers share them
@@ -39,9 +40,11 @@ class Entries(NamedTuple):
     trials: FloatArray
     rider_trials: FloatArray
     rider_successes: FloatArray
+    successes: FloatArray  # of each entry; only where the discrimination changes with the item is it asked for
 
     @classmethod
-    def of(cls, counts: Counts) -> Entries:
+    def of(cls, counts: Counts, apart: bool = False) -> Entries:
+        """With `apart`, successes are told entry by entry."""
         trials = counts.trials
         return cls(
             trials.indptr.astype(np.int64),
@@ -49,20 +52,34 @@ class Entries(NamedTuple):
             trials.data,
             np.ascontiguousarray(counts.rider_trials),
             np.ascontiguousarray(counts.rider_successes),
+            np.ascontiguousarray(counts.successes.data, np.float64) if apart else np.zeros(0),
         )
 
 
 class AtItems(NamedTuple):
-    """f at each item, its exponential, and its derivative with respect to the discrimination."""
+    """f at each item, its exponential, and its derivative with respect to the discrimination.
+
+    `relative` is an item's discrimination over a, the largest of which is `steepest`; it is empty where all have the
+    same. `function` and `value` are the derivatives of its logarithm (`model/slopes.py`).
+    """
 
     f: FloatArray
     odds: FloatArray
     by_a: FloatArray
     anchored: bool  # whether `by_a` is anything but zero
+    relative: FloatArray
+    steepest: float
+    function: NDArray[np.int32]
+    value: FloatArray
+    slopes: int  # raw functions of the change
 
     @classmethod
-    def of(cls, f: FloatArray, by_a: FloatArray) -> AtItems:
-        return cls(f, np.exp(np.clip(f, -600.0, 600.0)), by_a, bool(by_a.any()))
+    def of(cls, f: FloatArray, by_a: FloatArray, steepness: Steepness | None = None) -> AtItems:
+        odds, anchored = np.exp(np.clip(f, -600.0, 600.0)), bool(by_a.any())
+        if steepness is None:
+            return cls(f, odds, by_a, anchored, np.zeros(0), 1.0, np.zeros((0, 0), np.int32), np.zeros((0, 0)), 0)
+        steep, rows = steepness.relative, steepness.rows
+        return cls(f, odds, by_a, anchored, steep, float(steep.max()), rows.function, rows.value, rows.functions)
 
 
 class Work(NamedTuple):
@@ -161,7 +178,7 @@ class Table(NamedTuple):
         for k in range(levels):
             if widths[k]:
                 theta = 2.0 ** (-0.5 * (first + k)) * (starts[k] + np.arange(widths[k]))
-                x = at.f[:, None] - a * theta
+                x = at.f[:, None] - (a * at.relative[:, None] * theta if at.relative.size else a * theta)
                 here = slice(bases[k], bases[k] + items * widths[k])
                 small = np.exp(-np.abs(x))
                 log_failure[here] = (np.maximum(x, 0.0) + np.log1p(small)).ravel()

@@ -6,6 +6,8 @@ the step is below the posterior's sd and below the distance at which the logisti
 lattice let riders who share an item share its probabilities: these can be tabulated once per pass (`Table`), and are
 computed on the spot where hardly two riders share an item.
 
+An item's discrimination is a, or a times what `curve.relative` has for it, which is empty where all have the same.
+
 The prior of skill is a density about the rider's prior mean: normal, or what `prior` says of its departure from that
 (`model/density.py`).
 
@@ -95,13 +97,14 @@ def _add(row, factor, values):
 
 
 @compiled
-def _probabilities(first, last, item, trials, f, odds, a, level, start, points, table, row, log_failure, success):
+def _probabilities(first, last, counts, curve, a, level, start, points, table, row, log_failure, success):
     """Sum of trials times log(1 + exp(f - a theta)) at each point, and each entry's probability of success.
 
     Returns where the probabilities stand: the array, and whether it is the table. Entry e has them from
     `row_of(...)` on.
     """
     step = step_at(level)
+    item, trials, f, odds = counts.item, counts.trials, curve.f, curve.odds
     for q in range(points):
         log_failure[q] = 0.0
     here = level - table.first_level
@@ -113,6 +116,9 @@ def _probabilities(first, last, item, trials, f, odds, a, level, start, points, 
                 row[e - first] = at
                 _add(log_failure, trials[e], table.log_failure[at : at + points])
             return table.success
+    if curve.relative.size:
+        _probabilities_apart(first, last, counts, curve, a, level, start, points, row, log_failure, success)
+        return success
     middle = start + points // 2
     centre = a * step * middle
     scale, product = np.empty(points), np.ones(points)
@@ -156,6 +162,32 @@ def _probabilities(first, last, item, trials, f, odds, a, level, start, points, 
 
 
 @compiled
+def _probabilities_apart(first, last, counts, curve, a, level, start, points, row, log_failure, success):
+    """The same where each item has a discrimination of its own, so that no two share an exponential."""
+    step = step_at(level)
+    for e in range(first, last):
+        i, n, at = counts.item[e], counts.trials[e], (e - first) * points
+        row[e - first] = at
+        own = a * curve.relative[i] * step
+        for q in range(points):
+            x = curve.f[i] - own * (start + q)
+            small = np.exp(-abs(x))
+            success[at + q] = (small if x > 0 else 1.0) / (1.0 + small)
+            log_failure[q] += n * (max(x, 0.0) + np.log1p(small))
+
+
+@compiled
+def _failures(rider, counts, curve):
+    """A rider's failures, each as often as its item discriminates more than a does."""
+    if not curve.relative.size:
+        return counts.rider_trials[rider] - counts.rider_successes[rider]
+    total = 0.0
+    for e in range(counts.entries[rider], counts.entries[rider + 1]):
+        total += (counts.trials[e] - counts.successes[e]) * curve.relative[counts.item[e]]
+    return total
+
+
+@compiled
 def _inner(weight, points, least):
     """The first and the last point with at least this weight."""
     begin, end = 0, points - 1
@@ -175,11 +207,11 @@ def _settle(rider, counts, curve, a, prior_mean, prior, window, table, work):
     `window[rider]` becomes the window for the next pass nearby.
     """
     first, last = counts.entries[rider], counts.entries[rider + 1]
-    failures = counts.rider_trials[rider] - counts.rider_successes[rider]
+    failures, strip = _failures(rider, counts, curve), STRIP / (a * curve.steepest)
     mu, bent = prior_mean[rider], prior.log.shape[0] > 0
     level, start, points = window[rider, 0], window[rider, 1], window[rider, 2]
     if points == 0:
-        level = level_for(min(STEP, STRIP / a))
+        level = level_for(min(STEP, strip))
         start = int(np.floor((mu - REACH) / step_at(level)))
         points = int(np.ceil((mu + REACH) / step_at(level))) - start + 1
     weight = work.weight
@@ -190,10 +222,7 @@ def _settle(rider, counts, curve, a, prior_mean, prior, window, table, work):
         success = work.success
         if (last - first) * points > success.size:
             success = np.empty((last - first) * points)
-        where = _probabilities(
-            first, last, counts.item, counts.trials, curve.f, curve.odds, a, level, start, points, table, work.row,
-            weight, success,
-        )  # fmt: skip
+        where = _probabilities(first, last, counts, curve, a, level, start, points, table, work.row, weight, success)
         top = -np.inf
         for q in range(points):
             t = step * (start + q)
@@ -223,7 +252,7 @@ def _settle(rider, counts, curve, a, prior_mean, prior, window, table, work):
         mean = step * (start + mean)
         left, right = weight[0] / total, weight[points - 1] / total
         sharp = min(sd, step / np.sqrt(max(bend, 1e-300)))
-        needed = min(STEP * sharp, STRIP / a)
+        needed = min(STEP * sharp, strip)
         coarse = step > 1.1 * needed and points < MOST_POINTS
         if left < EDGE and right < EDGE and not coarse:
             exact = True
@@ -241,7 +270,7 @@ def _settle(rider, counts, curve, a, prior_mean, prior, window, table, work):
         upper = step * (start + end + 1)
         if right >= EDGE:
             upper = max(mean + REACH * wide, step * (start + points - 1) + further)
-        level = level_for(min(STEP * max(sharp, 0.3 * step), STRIP / a))
+        level = level_for(min(STEP * max(sharp, 0.3 * step), strip))
         start = int(np.floor(lower / step_at(level)))
         points = int(np.ceil(upper / step_at(level))) - start + 1
     for q in range(points):
@@ -257,11 +286,14 @@ def _settle(rider, counts, curve, a, prior_mean, prior, window, table, work):
 
 
 @compiled
-def gradient(begin, end, counts, curve, a, prior_mean, prior, window, table, work, mean, sd, pull, expected, functions):
+def gradient(
+    begin, end, counts, curve, a, prior_mean, prior, window, table, work, mean, sd, pull, expected, tilts, functions
+):
     """Log-likelihood, score of the discrimination, and windows that were not enough, of riders begin to end.
 
     `expected` gains the expected successes of each item, `functions` the expected functions of the density; `pull` is
-    each rider's score of the prior mean.
+    each rider's score of the prior mean. `tilts`, where discriminations differ, gains the score of each item's, and the
+    score that is returned is then of no use.
     """
     value, score, short = 0.0, 0.0, 0
     for rider in range(begin, end):
@@ -283,6 +315,8 @@ def gradient(begin, end, counts, curve, a, prior_mean, prior, window, table, wor
                 by_point += x * q
             expected[counts.item[e]] += n * p
             with_skill += n * (by_point + start * p)
+            if tilts.size:
+                tilts[counts.item[e]] += counts.successes[e] * m - n * step * (by_point + start * p)
         score += counts.rider_successes[rider] * m - step * with_skill
         pull[rider] = m - prior_mean[rider]
         if functions.size:
@@ -315,13 +349,14 @@ def _pool(prior, u, weight, pooled):
 
 
 @compiled
-def _score_functions(rider, counts, curve, design, places, prior_mean, prior, level, start, points, where, work):
+def _score_functions(rider, counts, curve, design, places, a, prior_mean, prior, level, start, points, where, work):
     """The complete-data scores as functions of skill: rows of `work.score`, one value for each point.
 
     Rows are the discrimination, the raw functions, the prior mean, the density's functions, and the own functions of
-    each visit.
+    each visit. Where discriminations differ the last raw functions are those of their change.
     """
     first, step = counts.entries[rider], step_at(level)
+    varied = curve.relative.size > 0
     raw, width = design.own.shape
     one, two = places.visits[rider], places.visits[rider + 1]
     density = prior.functions.shape[2]
@@ -335,7 +370,10 @@ def _score_functions(rider, counts, curve, design, places, prior_mean, prior, le
         for e in range(places.entries[visit], places.entries[visit + 1]):
             i, n, at = counts.item[e], counts.trials[e], row[e - first]
             chance = where[at : at + points]
-            _add(score[0], n, chance)
+            if varied:
+                _score_of_slopes(e, counts, curve, raw, a, chance, score)
+            else:
+                _add(score[0], n, chance)
             own[:] = 0.0
             for d in range(design.function.shape[1]):
                 k, b = design.function[i, d], design.value[i, d]
@@ -349,7 +387,12 @@ def _score_functions(rider, counts, curve, design, places, prior_mean, prior, le
     successes = counts.rider_successes[rider]
     for q in range(points):
         t = step * (start + q)
-        score[0, q] = t * (successes - score[0, q])
+        if varied:
+            score[0, q] *= t
+            for k in range(1 + raw - curve.slopes, 1 + raw):
+                score[k, q] *= t
+        else:
+            score[0, q] = t * (successes - score[0, q])
         score[raw + 1, q] = t
         if density:
             u = t - prior_mean[rider]
@@ -361,6 +404,18 @@ def _score_functions(rider, counts, curve, design, places, prior_mean, prior, le
             for q in range(points):
                 score[0, q] += x * where[at + q]
     return score
+
+
+@compiled
+def _score_of_slopes(e, counts, curve, raw, a, chance, score):
+    """What an entry adds to the scores of a and of the functions of its change, but for the factor of skill."""
+    i, n, k = counts.item[e], counts.trials[e], counts.successes[e]
+    first = 1 + raw - curve.slopes
+    for q in range(chance.size):
+        left = curve.relative[i] * (k - n * chance[q])
+        score[0, q] += left
+        for d in range(curve.function.shape[1]):
+            score[first + curve.function[i, d], q] += a * curve.value[i, d] * left
 
 
 @compiled
@@ -401,6 +456,8 @@ def information(
                 v2 += y * q * q
             sums.expected[i] += n * p
             with_skill += n * (by_point + start * p)
+            if sums.tilts.size:
+                sums.tilts[i] += counts.successes[e] * m - n * step * (by_point + start * p)
             sums.moments[i, 0] += n * v0
             sums.moments[i, 1] += n * step * (v1 + start * v0)
             sums.moments[i, 2] += n * step * step * (v2 + 2.0 * start * v1 + start * start * v0)
@@ -418,7 +475,7 @@ def information(
                     _all_looked_up(prior.slopes, prior.lower, prior.step, u, weight[q], bends.slopes[rider])
 
         score = _score_functions(
-            rider, counts, curve, design, places, prior_mean, prior, level, start, points, where, work
+            rider, counts, curve, design, places, a, prior_mean, prior, level, start, points, where, work
         )
         root = np.sqrt(weight[:points])
         for k in range(score.shape[0]):
@@ -506,7 +563,7 @@ def skill_variance(
         )
         weight, step = work.weight, step_at(level)
         score = _score_functions(
-            rider, counts, curve, design, places, prior_mean, prior, level, start, points, where, work
+            rider, counts, curve, design, places, a, prior_mean, prior, level, start, points, where, work
         )
         with_skill = np.zeros(score.shape[0])
         for q in range(points):
@@ -569,8 +626,9 @@ def by_entry(begin, end, counts, curve, a, prior_mean, prior, window, table, wor
 
 
 @compiled
-def expectations(begin, end, counts, curve, a, prior_mean, prior, window, table, work, rows, f, expected):
-    """Posterior-predictive probability of success of rows that stand in the order of riders, at these f."""
+def expectations(begin, end, counts, curve, a, prior_mean, prior, window, table, work, rows, f, relative, expected):
+    """Posterior-predictive probability of success of rows that stand in the order of riders, at these f, with these
+    discriminations over a."""
     for rider in range(begin, end):
         if rows[rider] == rows[rider + 1]:
             continue
@@ -579,7 +637,7 @@ def expectations(begin, end, counts, curve, a, prior_mean, prior, window, table,
         for i in range(rows[rider], rows[rider + 1]):
             total = 0.0
             for q in range(points):
-                x = f[i] - a * step * (start + q)
+                x = f[i] - a * relative[i] * step * (start + q)
                 small = np.exp(-abs(x))
                 total += work.weight[q] * (small if x > 0 else 1.0) / (1.0 + small)
             expected[i] = total

@@ -17,6 +17,7 @@ from ..model.counts import Counts
 from ..model.curves import CurveSpace, ItemCurve
 from ..model.density import SHAPES
 from ..model.population import Units, population_of
+from ..model.slopes import Slopes
 from ..model.smoothing import FIXED, precisions
 from .quadrature import MarginalLikelihood, Parameters, fixed_parameters
 from .single_curve import SingleCurve
@@ -37,12 +38,13 @@ from .solver import (
 _FLATTENING = 0.35
 _SMALL_STEP = 1e-4  # of the parameter that moves most, in a central difference
 _ROUGHLY = 0.1  # standard errors from the maximum at which a fit is left that another one starts from
+_FIRST_PRECISION = 2.0  # logarithm, of the coefficients of the discrimination's change
 _FIRST_PRECISIONS = (1.0, 3.0)  # logarithms, of the density's coefficients: of its skewness and tails, of the rest
 
 
 @dataclass(frozen=True)
 class Band:
-    """An estimate along the metric with its standard error and its covariance with the discrimination."""
+    """An estimate along the metric with its standard error and its covariance with the discrimination there."""
 
     value: FloatArray
     se: FloatArray
@@ -110,8 +112,45 @@ class LatentFit:
     def products(self) -> FloatArray:
         return self.directions.T @ self.solved_directions
 
-    def _spread(self, slope: Slope, place: int) -> tuple[FloatArray, FloatArray]:
-        """Standard errors of what has this slope, and covariances with the discrimination."""
+    @property
+    def slopes(self) -> slice:
+        """Where the border has the coefficients of the discrimination's change."""
+        last = 1 + self.problem.curve.plain.shared_size
+        return slice(last - self.problem.curve.slopes, last)
+
+    def relative(self, metric: FloatArray) -> FloatArray:
+        """The discrimination at these metrics over that of the fit: ones where it is the same everywhere."""
+        slopes = self.space.slopes
+        return np.ones(len(metric)) if slopes is None else slopes.relative(metric, self.parameters.slopes)
+
+    def discrimination_at(self, metric: FloatArray) -> Band:
+        """The discrimination at these metrics, with its standard error; its covariance with the fit's."""
+        steep, size = self.relative(metric), self.problem.shape.border
+        value, border = self.discrimination * steep, np.zeros((len(metric), size))
+        if self.space.slopes is not None:
+            border[:, self.slopes] = value[:, None] * self.space.slopes.rows(metric).columns
+        along = np.zeros((len(metric), 3))
+        along[:, 2] = steep
+        nothing = np.zeros((len(metric), self.problem.shape.width))
+        variance, crossed = self._variance(Slope(border, nothing, along), -1)
+        return Band(value, np.sqrt(np.maximum(variance, 0.0)), crossed)
+
+    def _spread(self, slope: Slope, place: int, metric: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Standard errors of what has this slope at these metrics, and covariances with the discrimination there."""
+        variance, with_discrimination = self._variance(slope, place)
+        if self.space.slopes is not None:
+            factor, chosen = self.solution.covariance, self.slopes
+            above, _ = self.problem.shape.split(self.solved_directions)
+            with_slopes = slope.border @ factor.border[:, chosen] + slope.along @ above[chosen].T
+            if place >= 0:
+                with_slopes = with_slopes + slope.own @ self.cross[place][:, chosen]
+            steep, columns = self.relative(metric), self.space.slopes.rows(metric).columns
+            with_log = np.einsum("xk,xk->x", with_slopes, columns)
+            with_discrimination = steep * (with_discrimination + self.discrimination * with_log)
+        return np.sqrt(np.maximum(variance, 0.0)), with_discrimination
+
+    def _variance(self, slope: Slope, place: int) -> tuple[FloatArray, FloatArray]:
+        """Variances of what has this slope, and covariances with the discrimination of the fit."""
         factor = self.solution.covariance
         above, below = self.problem.shape.split(self.solved_directions)
         crossed = slope.border @ above
@@ -123,7 +162,7 @@ class LatentFit:
         variance = variance + 2 * np.einsum("xk,xk->x", slope.along, crossed)
         variance = variance + np.einsum("xk,kj,xj->x", slope.along, self.products, slope.along)
         with_discrimination = crossed[:, 2] + slope.along @ self.products[:, 2]
-        return np.sqrt(np.maximum(variance, 0.0)), with_discrimination
+        return np.asarray(variance), np.asarray(with_discrimination)
 
     def joint_covariances(self) -> tuple[FloatArray, list[tuple[FloatArray, FloatArray]]]:
         """Of (a, shared coefficients, mean and sd of skill, discrimination); and of each place's own coefficients, with
@@ -154,12 +193,13 @@ class LatentFit:
         p, f = self.parameters, np.empty(len(metric))
         for part in columns.slices(len(metric), columns.DESIGN_ROWS):
             f[part] = self.space.design(metric[part], np.full(len(metric[part]), -1), p.a).apply(p.shared, p.own)
+            f[part] /= self.relative(metric[part])
         return np.asarray((f / p.a - self.units.mean) / self.units.sd)
 
     def difficulty(self, metric: FloatArray, site: int = -1) -> Band:
         """Difficulty and its standard error, by the delta method over curve, discrimination and population."""
         value, slope = self.difficulty_slope(metric, site)
-        return Band(value, *self._spread(slope, self._place(site)))
+        return Band(value, *self._spread(slope, self._place(site), metric))
 
     def difficulty_slope(self, metric: FloatArray, site: int) -> tuple[FloatArray, Slope]:
         """Difficulty, and how it moves with the parameters."""
@@ -169,31 +209,48 @@ class LatentFit:
         by_a = np.zeros(len(metric))
         if self.space.anchor is not None:
             by_a = p.shared[1] * self.space.anchor.log_odds(metric, p.a)[1]
+        steep = self.relative(metric)
+        f, by_a = f / steep, by_a / steep
         value = (f / p.a - self.units.mean) / sd
-        curve, size = design.columns(place) / (p.a * sd), design.shared_size
+        curve, size = design.columns(place) / (p.a * sd * steep[:, None]), design.shared_size
         border = np.zeros((len(metric), self.problem.shape.border))
         border[:, 0] = (by_a - f / p.a) / (p.a * sd)
+        if self.space.slopes is not None:
+            border[:, self.slopes] = -(f / (p.a * sd))[:, None] * self.space.slopes.rows(metric).columns
         border[:, 1 : 1 + size] = curve[:, :size]
         own = np.hstack([curve[:, size:], np.zeros((len(metric), 1))])
         along = np.column_stack([np.full(len(metric), -1 / sd), -value / sd, np.zeros(len(metric))])
         return value, Slope(border, own, along)
 
     def slope_band(self, metric: FloatArray, site: int = -1) -> Band:
-        """The derivative of f along the metric, with its standard error: where its sign is certain."""
+        """The derivative of f along the metric, with its standard error: where its sign is certain.
+
+        Where the discrimination changes it is that of f over the discrimination, times the latter: the sign is that of
+        the difficulty's derivative.
+        """
         p, place = self.parameters, self._place(site)
         design = self.space.design(metric, np.full(len(metric), site), p.a, derivative=1)
         curve, size = design.columns(place), design.shared_size
         border = np.zeros((len(metric), self.problem.shape.border))
         border[:, 1 : 1 + size] = curve[:, :size]
+        if self.space.slopes is not None:
+            here = self.space.design(metric, np.full(len(metric), site), p.a)
+            along, f = self.space.slopes.derivative(metric), here.apply(p.shared, p.own)
+            log_slope = along @ p.slopes
+            curve = curve - log_slope[:, None] * here.columns(place)
+            border[:, 1 : 1 + size] = curve[:, :size]
+            border[:, self.slopes] = -f[:, None] * along
         own = np.hstack([curve[:, size:], np.zeros((len(metric), 1))])
-        se, _ = self._spread(Slope(border, own, np.zeros((len(metric), 3))), place)
-        return Band(design.apply(p.shared, p.own), se, np.zeros(len(metric)))
+        se, _ = self._spread(Slope(border, own, np.zeros((len(metric), 3))), place, metric)
+        value = design.apply(p.shared, p.own)
+        return Band(value if self.space.slopes is None else value - log_slope * f, se, np.zeros(len(metric)))
 
     def marginal(self, metric: FloatArray, site: int = -1) -> FloatArray:
         """The single suitability curve: skill integrated out over the population's mixture."""
         f = self.log_odds(metric, site)
         theta, weight = self.units.nodes
-        return np.asarray(expit(self.solution.discrimination * theta - f[:, None]) @ weight)
+        skill = self.solution.discrimination * theta * self.relative(metric)[:, None]
+        return np.asarray(expit(skill - f[:, None]) @ weight)
 
     def skills(self) -> tuple[FloatArray, FloatArray]:
         """Posterior mean and sd of each rider's skill; the sd includes the uncertainty of all parameters.
@@ -227,7 +284,7 @@ class LatentFit:
         p, f = self.parameters, np.empty(len(metric))
         for part in columns.slices(len(metric), columns.DESIGN_ROWS):
             f[part] = self.space.design(metric[part], site[part], p.a).apply(p.shared, p.own)
-        return self.solution.at.posterior.expect(rider, f)
+        return self.solution.at.posterior.expect(rider, f, self.relative(metric))
 
     @property
     def effective_degrees_of_freedom(self) -> float:
@@ -280,6 +337,17 @@ def fit_latent(
     return _solved(space, problem, solve(problem, _from_near(problem, near), progress, PREDICTING, certainty=False))
 
 
+def let_discrimination_vary(constant: LatentFit, slopes: Slopes, progress: Progress | None = None) -> LatentFit:
+    """The same model with a discrimination that changes with conditions, from the fit in which it does not."""
+    space, likelihood, before = replace(constant.space, slopes=slopes), constant.problem.likelihood, constant.solution
+    problem = _with_slopes(constant.problem, space)
+    cut = 1 + constant.problem.curve.plain.shared_size
+    phi = np.insert(before.phi, cut, np.zeros(slopes.size))
+    assert not likelihood.density
+    rho = np.append(before.rho, np.full(problem.groups.max() + 1 - before.rho.size, _FIRST_PRECISION))
+    return _solved(space, problem, solve(problem, State(phi, rho, near=True), progress))
+
+
 def estimate_density(normal: LatentFit, progress: Progress | None = None) -> LatentFit:
     """The same model with a density of skill that is estimated, from the fit that takes skill as normal.
 
@@ -316,14 +384,31 @@ def _solved(space: CurveSpace, problem: Problem, solution: Solution) -> LatentFi
 def _with_density(problem: Problem, functions: int) -> Problem:
     """The problem with this many coefficients of the density of skill appended to the border: the first few, for
     skewness and tails, are one group of smoothing, the finer ones another."""
-    likelihood = MarginalLikelihood(problem.likelihood.counts, problem.likelihood.population, functions)
+    before = problem.likelihood
+    likelihood = MarginalLikelihood(before.counts, before.population, functions, before.apart)
     group = int(problem.groups.max(initial=-1)) + 1 + (np.arange(functions) >= SHAPES)
     shape = replace(problem.shape, border=problem.shape.border + functions)
     groups = np.insert(problem.groups, problem.shape.border, group)
     return replace(problem, likelihood=likelihood, groups=groups, shape=shape)
 
 
+def _with_slopes(problem: Problem, space: CurveSpace) -> Problem:
+    """The problem with the coefficients of the discrimination's change after the curve's, in groups of their own."""
+    assert space.slopes is not None
+    before = problem.likelihood
+    counts, cut = before.counts, 1 + problem.curve.plain.shared_size
+    group = int(problem.groups.max(initial=-1)) + 1 + np.array(space.slopes.groups(), np.int64)
+    return Problem(
+        MarginalLikelihood(counts, before.population, before.density, apart=True),
+        ItemCurve.of(space, counts.item_metric, counts.item_site),
+        np.insert(problem.groups, cut, group),
+        replace(problem.shape, border=problem.shape.border + space.slopes.size),
+    )
+
+
 def _problem(counts: Counts, space: CurveSpace, correlated: bool) -> Problem:
+    if space.slopes is not None:
+        return _with_slopes(_problem(counts, replace(space, slopes=None), correlated), space)
     items = ItemCurve.of(space, counts.item_metric, counts.item_site)
     shared, own = space.groups()
     used = int(max(shared.max(initial=-1), own.max(initial=-1))) + 1
@@ -340,7 +425,8 @@ def _problem(counts: Counts, space: CurveSpace, correlated: bool) -> Problem:
 
 
 def _from_single_curve(problem: Problem, counts: Counts, space: CurveSpace, single: SingleCurve) -> State:
-    f = problem.curve.plain.apply(single.shared, single.own) if space.anchor is None else None
+    shared = np.concatenate([single.shared, np.zeros(problem.curve.slopes)])
+    f = problem.curve.plain.apply(shared, single.own) if space.anchor is None else None
     a = _first_discrimination(counts, f)
     # Averaging over skill flattens a logistic curve by about this factor, so the curve given skill is steeper.
     steeper = np.sqrt(1 + _FLATTENING * a * a)

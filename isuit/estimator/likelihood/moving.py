@@ -285,7 +285,8 @@ class MovingProblem(Problem):
 
     def parameters(self, phi: FloatArray) -> MovingParameters:
         n, nothing = 1 + self.curve.plain.shared_size, np.zeros(0)
-        return MovingParameters(float(phi[0]), phi[1:n], np.zeros((0, 0)), phi[n:-1], nothing, NORMAL, float(phi[-1]))
+        still = (float(phi[0]), phi[1:n], np.zeros((0, 0)), phi[n:-1], nothing, NORMAL)
+        return MovingParameters(*still, walk=float(phi[-1]))
 
     @property
     def estimates_density(self) -> bool:

@@ -4,6 +4,8 @@ With f = a * delta the linear predictor is `a * theta - f[item]`, and up to a su
 
     log L_r(theta) = a theta (k_r - n_r) - sum_i n_ri log(1 + exp(f_i - a theta)).
 
+Where the discrimination changes with the item, a_i stands for a (`model/slopes.py`).
+
 The integral over skill is a sum over the rider's own grid (`kernels.py`). One pass over the counts gives the
 log-likelihood, its exact gradient, and, when asked, the observed information by Louis' identity: what complete data
 would tell, minus what not knowing skill takes away.
@@ -11,12 +13,12 @@ would tell, minus what not knowing skill takes away.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_matrix, hstack
+from scipy.sparse import csr_matrix, diags_array, hstack
 
 from isuit.domain import FloatArray, IntArray
 
@@ -25,6 +27,7 @@ from ..model.counts import Counts
 from ..model.curves import Curve
 from ..model.density import NORMAL, Density
 from ..model.population import Population
+from ..model.slopes import Steepness
 from ..model.smoothing import FIXED
 from . import kernels as compiled_loops
 from .far import FarFound, Near, far_riders, windows_of
@@ -40,6 +43,7 @@ class Parameters:
     """Discrimination, curve and population.
 
     `own` are the places' deviations, `clientele` their prior means, and `density` is that of skill beside these.
+    `slopes` are the coefficients of the discrimination's change, none where it is the same everywhere.
     """
 
     a: float
@@ -48,6 +52,7 @@ class Parameters:
     regression: FloatArray
     clientele: FloatArray
     density: Density = NORMAL
+    slopes: FloatArray = field(default_factory=lambda: np.zeros(0))
 
 
 @dataclass(frozen=True)
@@ -69,12 +74,16 @@ class Posterior:
         """What a pass nearby begins with."""
         return self.windows
 
-    def expect(self, rider: IntArray, f: FloatArray) -> FloatArray:
-        """Posterior-predictive probability of success of these riders at these f, one each."""
+    def expect(self, rider: IntArray, f: FloatArray, relative: FloatArray | None = None) -> FloatArray:
+        """Posterior-predictive probability of success of these riders at these f, one each.
+
+        `relative` are the discriminations over a, where these differ.
+        """
+        relative = np.ones(rider.size) if relative is None else relative
         order = np.argsort(rider, kind="stable")
         rows = np.concatenate([[0], np.cumsum(np.bincount(rider, minlength=self.mean.size))])
         ordered, expected = np.ascontiguousarray(f[order]), np.empty(rider.size)
-        self.over(kernels.expectations, rows, ordered, expected)
+        self.over(kernels.expectations, rows, ordered, np.ascontiguousarray(relative[order]), expected)
         result = np.empty(rider.size)
         result[order] = expected
         return result
@@ -174,6 +183,7 @@ class Pass:
     item_residual: FloatArray  # successes minus expected successes
     posterior: Posterior
     exact: bool  # every grid was wide and fine enough, as all are but far from any maximum
+    item_tilt: FloatArray = field(default_factory=lambda: np.zeros(0))  # of their discriminations, where these differ
 
 
 class Seen(NamedTuple):
@@ -189,12 +199,12 @@ class MarginalLikelihood:
     """The likelihood of a cohort's counts with skill integrated out.
 
     The prior of skill is a density about the population's regression: normal with variance one, or a departure from
-    it with so many coefficients.
+    it with so many coefficients. With `apart` the discrimination may differ between items.
     """
 
-    def __init__(self, counts: Counts, population: Population, density: int = 0) -> None:
-        self.counts, self.population, self.density = counts, population, density
-        self.entries = Entries.of(counts)
+    def __init__(self, counts: Counts, population: Population, density: int = 0, apart: bool = False) -> None:
+        self.counts, self.population, self.density, self.apart = counts, population, density, apart
+        self.entries = Entries.of(counts, apart)
         pairs = int(population.first.size)
         self.share = Share(self.entries, population.visits, population.places, pairs, density)
         self.far = far_riders(self.share)
@@ -202,7 +212,7 @@ class MarginalLikelihood:
     def of_riders(self, chosen: slice | IntArray) -> MarginalLikelihood:
         """The same for some of the riders."""
         counts = self.counts.of_riders(chosen)
-        return MarginalLikelihood(counts, self.population.of_riders(counts, chosen), self.density)
+        return MarginalLikelihood(counts, self.population.of_riders(counts, chosen), self.density, self.apart)
 
     def shape(self, curve: Curve) -> Shape:
         """Border: discrimination, shared curve, shared regressors, density. Own: a place's deviation, its clientele."""
@@ -233,10 +243,12 @@ class MarginalLikelihood:
         residual = counts.item_successes - sums.expected
         value = float((counts.item_trials - counts.item_successes) @ curve.value) + seen.total.value
         score = seen.total.score - float(residual @ curve.by_a)
-        complete = self._complete(curve, shape, sums.moments, p.density) if information else None
+        if curve.steepness is not None:
+            score = float(sums.tilts @ curve.steepness.relative)
+        complete = self._complete(p, curve, shape, sums.moments) if information else None
         return Pass(
             log_likelihood=value,
-            gradient=self._gradient(curve, shape, score, residual, seen.pull, sums.functions),
+            gradient=self._gradient(p, curve, shape, score, residual, sums.tilts, seen.pull, sums.functions),
             information=None
             if complete is None
             else self._observed(curve, shape, complete, sums, seen.posterior, seen.bends),
@@ -244,6 +256,7 @@ class MarginalLikelihood:
             item_residual=residual,
             posterior=seen.posterior,
             exact=not seen.total.short,
+            item_tilt=sums.tilts,
         )
 
     def _looked(self, p: Parameters, curve: Curve, near: Near | None, information: bool) -> Seen:
@@ -266,14 +279,24 @@ class MarginalLikelihood:
 
     def asked(self, p: Parameters, curve: Curve, spans: Spans, information: bool) -> Asked:
         """What a pass asks of every share of the riders."""
-        at, size = AtItems.of(curve.value, curve.by_a), self.entries.item.size
+        at, size = AtItems.of(curve.value, curve.by_a, curve.steepness), self.entries.item.size
         rows = curve.design.rows if information else None
         return Asked(p.a, at, p.density.tables, spans, size, self.counts.riders, information, rows)
 
     def _gradient(
-        self, curve: Curve, shape: Shape, score: float, residual: FloatArray, pull: FloatArray, density: FloatArray
+        self,
+        p: Parameters,
+        curve: Curve,
+        shape: Shape,
+        score: float,
+        residual: FloatArray,
+        tilts: FloatArray,
+        pull: FloatArray,
+        density: FloatArray,
     ) -> FloatArray:
         shared, own = curve.design.pull_back(-residual)
+        if curve.steepness is not None:
+            shared[-curve.steepness.rows.columns.shape[1] :] += tilts @ slopes_of(p.a, curve.steepness)
         regression, clientele = self.population.pull_back(pull)
         by_place = np.zeros((shape.places, shape.width))
         if shape.places:
@@ -281,7 +304,7 @@ class MarginalLikelihood:
             by_place[:, -1] = clientele
         return shape.join(np.concatenate([[score], shared, regression, density]), by_place)
 
-    def _complete(self, curve: Curve, shape: Shape, moments: FloatArray, density: Density) -> Arrow:
+    def _complete(self, p: Parameters, curve: Curve, shape: Shape, moments: FloatArray) -> Arrow:
         """The information if skills were known: a logistic regression on (theta - df/da, -design), and the prior's.
 
         Of the prior it is what is expected of it, near the normal: positive definite everywhere.
@@ -290,14 +313,17 @@ class MarginalLikelihood:
         population, design = self.population, curve.design
         n = 1 + design.shared_size
         border = np.zeros((shape.border, shape.border))
-        border[0, 0] = float(np.sum(v2 - 2 * curve.by_a * v1 + curve.by_a**2 * v0))
-        shared, by_place = design.pull_back(curve.by_a * v0 - v1)
+        relative = np.ones(v0.size) if curve.steepness is None else curve.steepness.relative
+        border[0, 0] = float(np.sum(relative**2 * v2 - 2 * curve.by_a * v1 + curve.by_a**2 * v0))
+        shared, by_place = design.pull_back(curve.by_a * v0 - relative * v1)
         border[0, 1:n] = border[1:n, 0] = shared
         border[1:n, 1:n], across, blocks = design.gram(v0)
+        if curve.steepness is not None:
+            self._add_slopes(p.a, curve, curve.steepness, v1, v2, border, across)
         regressors = population.visits.regressors
         last = n + regressors.shape[1]
         border[n:last, n:last] = regressors.T @ regressors
-        border[last:, last:] = self.counts.riders * density.expected_information
+        border[last:, last:] = self.counts.riders * p.density.expected_information
         cross = np.zeros((shape.places, shape.width, shape.border))
         own = np.zeros((shape.places, shape.width, shape.width))
         if shape.places:
@@ -308,6 +334,29 @@ class MarginalLikelihood:
                 cross[:, -1, n + k] = population.pull_back(regressors[:, k])[1]
             own[:, -1, -1] = population.squares(np.ones(self.counts.riders))
         return self.without_fixed(Arrow.uncoupled(border, cross, own), design.places)
+
+    def _add_slopes(
+        self,
+        a: float,
+        curve: Curve,
+        steepness: Steepness,
+        v1: FloatArray,
+        v2: FloatArray,
+        border: FloatArray,
+        across: FloatArray,
+    ) -> None:
+        """The part of the complete information that the discrimination's change has, into the border and `across`."""
+        slopes, n = slopes_of(a, steepness), 1 + curve.design.shared_size
+        first = n - slopes.shape[1]
+        with_a = (steepness.relative * v2) @ slopes
+        border[0, first:n] += with_a
+        border[first:n, 0] += with_a
+        border[first:n, first:n] += slopes.T @ (v2[:, None] * slopes)
+        for k, slope in enumerate(slopes.T):
+            shared, by_place = curve.design.pull_back(-v1 * slope)
+            border[first + k, 1:n] += shared
+            border[1:n, first + k] += shared
+            across[:, :, first - 1 + k] += by_place
 
     def _bent(self, complete: Arrow, at: Posterior, pooled: FloatArray, bends: Bends) -> Arrow:
         """The complete information with the prior's part as it is for these riders, and not as it is expected."""
@@ -421,9 +470,15 @@ class MarginalLikelihood:
             shape=(counts.items, design.shared.shape[0]),
         )
         pull, visits = posterior.pull, population.visits
+        in_curve = -((residual @ raw) @ design.shared)
+        if curve.steepness is not None:
+            tilts = csr_matrix(diags_array(posterior.mean) @ counts.successes) - by_entry.with_skill
+            slopes = slopes_of(posterior.a, curve.steepness)
+            in_a = tilts @ curve.steepness.relative
+            in_curve[:, -slopes.shape[1] :] += tilts @ slopes
         columns = [
             csr_matrix(in_a[:, None]),
-            csr_matrix(-((residual @ raw) @ design.shared)),
+            csr_matrix(in_curve),
             csr_matrix(pull[:, None] * visits.regressors),
             csr_matrix(posterior.density_scores()),
         ]
@@ -451,6 +506,11 @@ class MarginalLikelihood:
             (by_visit.ravel(), columns.ravel(), visits.visits * shape.width),
             shape=(self.counts.riders, shape.places * shape.width),
         )
+
+
+def slopes_of(a: float, steepness: Steepness) -> FloatArray:
+    """Derivatives of the items' discriminations by the coefficients of their change, the last shared ones."""
+    return np.asarray((a * steepness.relative)[:, None] * steepness.rows.columns)
 
 
 def fixed_parameters(population: Population, sites: int, width: int) -> Any:

@@ -26,10 +26,11 @@ Lane = tuple[int, int]  # riders from and to
 
 
 class Sums(NamedTuple):
-    """What is summed over the riders of a lane. All but `expected` and `functions` are only summed for the
+    """What is summed over the riders of a lane. All but `expected`, `tilts` and `functions` are only summed for the
     information."""
 
     expected: FloatArray
+    tilts: FloatArray  # items: score of the item's discrimination, where it is not the same at all
     moments: FloatArray  # items x 3: sums of p (1 - p) times powers of skill
     shared: FloatArray
     across: FloatArray
@@ -124,21 +125,24 @@ class Share:
             if asked.information:
                 found = kernels.information(*lane, self.entries, asked.at, asked.rows, self.visits, *rest, sums, bends)
             else:
-                found = kernels.gradient(*lane, self.entries, asked.at, *rest, sums.expected, sums.functions)
+                found = kernels.gradient(
+                    *lane, self.entries, asked.at, *rest, sums.expected, sums.tilts, sums.functions
+                )
             value, score, few = found
             return OfLane(value, score, few, sums)
 
         return Looked(one_by_one(lanes, of_lane, threads), Found(windows, mean, sd, pull), bends)
 
     def _sums(self, asked: Asked) -> Sums:
-        items, nothing = asked.at.f.size, np.zeros(0)
+        items, nothing, tilts = asked.at.f.size, np.zeros(0), np.zeros(asked.at.relative.size)
         if asked.rows is None:
-            return Sums(np.zeros(items), *(nothing,) * 5, np.zeros(self.density), nothing)
+            return Sums(np.zeros(items), tilts, *(nothing,) * 5, np.zeros(self.density), nothing)
         raw, width = asked.rows.own.shape
         width = width + 1 if self.places else 0
         border = 1 + raw + self.visits.regressors.shape[1] + self.density
         return Sums(
             np.zeros(items),
+            tilts,
             np.zeros((items, 3)),
             np.zeros((border, border)),
             np.zeros((self.places, width, border)),
@@ -163,6 +167,7 @@ class Share:
                 entries.trials[first:last],
                 entries.rider_trials[begin:end],
                 entries.rider_successes[begin:end],
+                entries.successes[first:last],
             ),
             Visits(
                 visits.visits[begin : end + 1] - one,

@@ -22,6 +22,7 @@ from isuit.errors import EstimationError
 from ..model.arrow import Arrow, Beginning, Factor, Shape
 from ..model.curves import Curve, ItemCurve
 from ..model.density import DENSITY_PRECISIONS, Density
+from ..model.slopes import relative
 from ..model.smoothing import STEP, Correction, choose, precisions, tiny
 from . import newton
 from .far import Near
@@ -75,9 +76,11 @@ class Problem:
         border, own = self.shape.split(phi)
         n, places, last = 1 + self.curve.plain.shared_size, self.curve.plain.places, self._first_of_density
         density = Density(border[last:])
+        cut = n - self.curve.slopes
+        curves, regression, slopes = border[1:cut], border[n:last], border[cut:n]
         if not self.shape.places:
-            return Parameters(float(phi[0]), border[1:n], np.zeros((0, 0)), border[n:last], np.zeros(0), density)
-        return Parameters(float(phi[0]), border[1:n], own[:places, :-1], border[n:last], own[:, -1], density)
+            return Parameters(float(phi[0]), curves, np.zeros((0, 0)), regression, np.zeros(0), density, slopes)
+        return Parameters(float(phi[0]), curves, own[:places, :-1], regression, own[:, -1], density, slopes)
 
     @property
     def _first_of_density(self) -> int:
@@ -547,7 +550,7 @@ def _bent(problem: Problem, information: Arrow, phi: FloatArray, gradient: Float
 
 def evaluate(problem: Problem, phi: FloatArray, windows: Near | None, information: bool) -> tuple[Pass, Curve]:
     p = problem.parameters(phi)
-    curve = problem.curve.at(p.a, p.shared, p.own)
+    curve = problem.curve.at(p.a, p.shared, p.own, p.slopes)
     return problem.likelihood.evaluate(p, curve, windows, information), curve
 
 
@@ -555,6 +558,8 @@ def with_curvature(problem: Problem, phi: FloatArray, at: Pass) -> Arrow:
     """The information of a pass, with what second derivatives of the curve add."""
     assert at.information is not None
     p = problem.parameters(phi)
+    if problem.curve.slopes:
+        return _with_curved_slopes(problem, p, at.information, at.item_tilt)
     of_a, with_scale = problem.curve.curvature(p.a, p.shared, at.item_residual)
     if of_a == 0.0 and with_scale == 0.0:
         return at.information
@@ -563,3 +568,16 @@ def with_curvature(problem: Problem, phi: FloatArray, at: Pass) -> Arrow:
     border[0, 2] += with_scale
     border[2, 0] += with_scale
     return replace(at.information, border=border)
+
+
+def _with_curved_slopes(problem: Problem, p: Parameters, information: Arrow, tilt: FloatArray) -> Arrow:
+    """With second derivatives of a(x) = a exp(s(x)): its own by the coefficients of s, and a's with these."""
+    columns = problem.curve.slope_rows.columns
+    weight = relative(columns, p.slopes) * tilt
+    last = 1 + problem.curve.plain.shared_size
+    first = last - columns.shape[1]
+    border = information.border.copy()
+    border[0, first:last] -= weight @ columns
+    border[first:last, 0] -= weight @ columns
+    border[first:last, first:last] -= p.a * columns.T @ (weight[:, None] * columns)
+    return replace(information, border=border)

@@ -189,6 +189,14 @@ def spline_for(metric: FloatArray, intervals: int = INTERVALS, penalty_order: in
     return Spline(lower, upper, tuple(inner.tolist()), degree=degree, penalty_order=min(penalty_order, degree))
 
 
+def means_of(spline: Spline, metric: FloatArray) -> tuple[float, ...]:
+    """The mean of each basis function; of sorted values, so that the order of rows does not matter."""
+    total, ordered = np.zeros(spline.size), np.sort(metric)
+    for part in columns.slices(metric.size):
+        total += spline.design(ordered[part]).sum(axis=0)
+    return tuple((total / metric.size).tolist())
+
+
 def _distinct(metric: FloatArray, lower: float, upper: float) -> int:
     """How many values differ on the unit interval."""
     seen = np.zeros(0)

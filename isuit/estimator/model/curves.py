@@ -25,6 +25,7 @@ from isuit.domain import FloatArray, IntArray
 from .anchor import Anchor
 from .basis import Spline
 from .design import Design, Rows
+from .slopes import SlopeRows, Slopes, Steepness, relative
 from .smoothing import FREE, WEAK
 from .surface import Surface
 
@@ -40,12 +41,14 @@ MANY_COEFFICIENTS = 1_000
 class Curve:
     """f at each item, its design, and its derivative with respect to the discrimination.
 
-    `by_a` is zero unless an anchor curve, which depends on the discrimination, is part of f.
+    `by_a` is zero unless an anchor curve, which depends on the discrimination, is part of f. `steepness` is None where
+    the discrimination is the same at every item.
     """
 
     value: FloatArray
     design: Design
     by_a: FloatArray
+    steepness: Steepness | None = None
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,7 @@ class CurveSpace:
     anchor: Anchor | None = None
     site_size: int | None = None  # functions of a site's deviation; None: all of them
     origin: int | None = None  # the clientele that others are told apart from; None: the largest
+    slopes: Slopes | None = None  # of a discrimination that changes with conditions
 
     @classmethod
     def for_outcomes(
@@ -176,10 +180,28 @@ class ItemCurve:
 
     @classmethod
     def of(cls, space: CurveSpace, metric: FloatArray, site: IntArray) -> ItemCurve:
-        return cls(space, metric, space.design(metric, site, 1.0))
+        plain = space.design(metric, site, 1.0)
+        return cls(space, metric, plain if space.slopes is None else space.slopes.beside(plain))
 
-    def at(self, a: float, shared: FloatArray, own: FloatArray) -> Curve:
+    @property
+    def slopes(self) -> int:
+        """Coefficients of the discrimination's change, the last of the shared ones."""
+        return 0 if self.space.slopes is None else self.space.slopes.size
+
+    @cached_property
+    def slope_rows(self) -> SlopeRows:
+        assert self.space.slopes is not None
+        return self.space.slopes.rows(self.metric)
+
+    def at(self, a: float, shared: FloatArray, own: FloatArray, slopes: FloatArray | None = None) -> Curve:
+        """f, and the discrimination where it changes: with `slopes`, its coefficients."""
         anchor = self.space.anchor
+        if self.space.slopes is not None:
+            assert anchor is None
+            assert slopes is not None
+            value = self.plain.apply(np.concatenate([shared, slopes]), own)
+            steepness = Steepness(relative(self.slope_rows.columns, slopes), self.slope_rows)
+            return Curve(value, self.plain, np.zeros(len(self.metric)), steepness)
         if anchor is None:
             return Curve(self.plain.apply(shared, own), self.plain, np.zeros(len(self.metric)))
         f0, first, _ = anchor.log_odds(self.metric, a)

@@ -22,11 +22,10 @@ from itertools import combinations
 
 import numpy as np
 
-from isuit import columns
 from isuit.domain import FloatArray, IntArray
 
 from .anchor import Anchor, anchor_of
-from .basis import Spline, spline_for
+from .basis import Spline, means_of, spline_for
 from .smoothing import FREE
 
 MAIN_INTERVALS = 12
@@ -208,8 +207,8 @@ def surface_for(
         metrics,
         splines,
         margins,
-        tuple(_means(spline, metric) for spline, metric in zip(splines, conditions, strict=True)),
-        tuple(_means(spline, metric) for spline, metric in zip(margins, conditions, strict=True)),
+        tuple(means_of(spline, metric) for spline, metric in zip(splines, conditions, strict=True)),
+        tuple(means_of(spline, metric) for spline, metric in zip(margins, conditions, strict=True)),
         tuple(_anchored(metrics.index(name), points, splines, conditions) for name, points in anchors),
     )
 
@@ -223,11 +222,3 @@ def _anchored(
     ordered = np.zeros((conditions[place].size, place + 1))
     ordered[:, place] = np.sort(conditions[place])
     return MetricAnchor(place, anchor, float(found.values(ordered).mean()))
-
-
-def _means(spline: Spline, metric: FloatArray) -> tuple[float, ...]:
-    """The mean of each basis function; of sorted values, so that the order of rows does not matter."""
-    total, ordered = np.zeros(spline.size), np.sort(metric)
-    for part in columns.slices(metric.size):
-        total += spline.design(ordered[part]).sum(axis=0)
-    return tuple((total / metric.size).tolist())

@@ -44,7 +44,7 @@ def checked(
     success = floor + (1 - floor - lapse) * success
     outcome = (generator.random(rider.size) < success).astype(np.int64)
     fit = latent_fit(observations(rider, metric, outcome, site))
-    return assumptions.tests(fit, None)
+    return assumptions.tests(fit, None, None)
 
 
 @pytest.mark.long

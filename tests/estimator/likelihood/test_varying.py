@@ -1,0 +1,100 @@
+"""A discrimination that changes with conditions: the likelihood against plain sums, and its derivatives."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.special import expit
+
+from isuit.domain import FloatArray
+from isuit.estimator.likelihood.latent import _problem
+from isuit.estimator.likelihood.solver import Problem, evaluate, with_curvature
+from isuit.estimator.model.basis import spline_for
+from isuit.estimator.model.counts import Counts, count, count_conditions
+from isuit.estimator.model.curves import CurveSpace
+from isuit.estimator.model.population import largest_clientele
+from isuit.estimator.model.slopes import Slopes
+from isuit.estimator.model.surface import surface_for
+
+RIDERS, EACH = 40, 12
+
+
+def small(sites: int, metrics: int = 1) -> tuple[Counts, CurveSpace]:
+    """A few riders, half of whom stay at one site; every metric is cut to thirty values, so that riders share some."""
+    rng = np.random.default_rng(7)
+    rider = np.repeat(np.arange(RIDERS, dtype=np.int32), EACH)
+    columns = tuple(np.round(rng.uniform(3, 33, rider.size)) for _ in range(metrics))
+    hard = ((columns[0] - 18) / 9) ** 2 - 1
+    steep = 1.4 * np.exp(0.03 * (columns[0] - 18))
+    outcome = (rng.random(rider.size) < expit(steep * (rng.standard_normal(RIDERS)[rider] - hard))).astype(np.int8)
+    site = rng.integers(0, sites, rider.size).astype(np.int32) if sites else None
+    slopes = Slopes.for_conditions(columns)
+    if metrics > 1:
+        surface = surface_for(tuple("ab"), columns)
+        counts = count_conditions(rider, columns, outcome, surface.splines, RIDERS, site)
+        return counts, replace(CurveSpace.for_outcomes(rider.size, surface, sites), slopes=slopes)
+    spline = spline_for(columns[0])
+    counts = count(rider, columns[0], outcome, spline, RIDERS, site)
+    space = CurveSpace.for_outcomes(rider.size, spline, sites)
+    if sites:
+        space = replace(space, origin=largest_clientele(counts, sites))
+    return counts, replace(space, slopes=slopes)
+
+
+def somewhere(problem: Problem) -> FloatArray:
+    """Parameters that are nowhere near a maximum."""
+    phi = 0.2 * np.random.default_rng(3).standard_normal(problem.shape.size)
+    phi[0] = 1.3
+    phi[problem.groups == -3] = 0.0
+    return phi
+
+
+def brute(problem: Problem, phi: FloatArray) -> float:
+    """The log-likelihood by a plain sum over a fine grid of skill, one rider after the other."""
+    likelihood, p = problem.likelihood, problem.parameters(phi)
+    counts, slopes = likelihood.counts, problem.curve.space.slopes
+    assert slopes is not None
+    a = p.a * slopes.relative(counts.item_metric, p.slopes)
+    f = problem.curve.plain.apply(np.concatenate([p.shared, p.slopes]), p.own)
+    mean = likelihood.population.apply(p.regression, p.clientele)
+    u = np.linspace(-9, 9, 4001)
+    total = 0.0
+    for r in range(counts.riders):
+        trials, successes = counts.trials[[r]].toarray().ravel(), counts.successes[[r]].toarray().ravel()
+        eta = a[:, None] * (mean[r] + u) - f[:, None]
+        log = successes @ -np.logaddexp(0, -eta) + (trials - successes) @ -np.logaddexp(0, eta)
+        total += float(np.log(np.trapezoid(np.exp(log - u**2 / 2), u) / np.sqrt(2 * np.pi)))
+    return total
+
+
+@pytest.mark.parametrize(
+    ("sites", "metrics", "correlated"), [(0, 1, True), (3, 1, False), (6, 1, False), (0, 2, False)]
+)
+def test_the_likelihood_and_its_derivatives_are_exact(sites: int, metrics: int, correlated: bool) -> None:
+    problem = _problem(*small(sites, metrics), correlated)
+    phi = somewhere(problem)
+    at, _ = evaluate(problem, phi, None, True)
+    assert at.exact
+    assert at.log_likelihood == pytest.approx(brute(problem, phi), abs=1e-7)
+    information = with_curvature(problem, phi, at).dense()
+    estimated = np.flatnonzero(problem.groups != -3)
+    rng, step = np.random.default_rng(5), 1e-5
+    slopes = range(1 + problem.curve.plain.shared_size - problem.curve.slopes, 1 + problem.curve.plain.shared_size)
+    for k in {0, *slopes, *rng.choice(estimated, 8, replace=False).tolist()}:
+        move = np.zeros(phi.size)
+        move[k] = step
+        above, below = (evaluate(problem, phi + sign * move, None, False)[0] for sign in (1, -1))
+        assert at.gradient[k] == pytest.approx((above.log_likelihood - below.log_likelihood) / (2 * step), abs=2e-6)
+        bend = -(above.gradient - below.gradient) / (2 * step)
+        np.testing.assert_allclose(information[k][estimated], bend[estimated], atol=2e-5)
+
+
+def test_riders_scores_add_up_to_the_gradient() -> None:
+    problem = _problem(*small(6), False)
+    phi = somewhere(problem)
+    at, curve = evaluate(problem, phi, None, False)
+    likelihood = problem.likelihood
+    scores = likelihood.rider_scores(curve, at.posterior, likelihood.expected_by_entry(at.posterior))
+    np.testing.assert_allclose(np.asarray(scores.sum(axis=0)).ravel(), at.gradient, atol=2e-6)
