@@ -4,6 +4,7 @@
     python benchmarks/surface.py needless [--cohorts 100]        # an interaction, and a metric, that do nothing
     python benchmarks/surface.py cost [--riders 20000]           # three metrics at 150 sites beside one metric
     python benchmarks/surface.py discrimination [--cohorts 200]  # the level and power of the test that it is constant
+    python benchmarks/surface.py varying [--cohorts 200]         # a discrimination that varies, and one that does not
     python benchmarks/surface.py attempts weightlifting_uk.parquet
 
 Recovery: 200 riders x 30 outcomes, skill N(0, 1), discrimination 1.5, wind from 3 to 35 and wave from 0 to 3 with a
@@ -31,12 +32,13 @@ from isuit.estimator import fit, is_supported
 from isuit.estimator.diagnostics import assumptions, forecasts, heldout
 from isuit.estimator.diagnostics.record import terms_of
 from isuit.estimator.fit import predict_held_out
-from isuit.estimator.likelihood.latent import LatentFit, fit_latent
+from isuit.estimator.likelihood.latent import LatentFit, fit_latent, let_discrimination_vary
 from isuit.estimator.likelihood.prepared import Prepared
 from isuit.estimator.likelihood.threads import one_thread
 from isuit.estimator.model.basis import spline_for
 from isuit.estimator.model.counts import count, count_conditions
 from isuit.estimator.model.curves import CurveSpace
+from isuit.estimator.model.slopes import Slopes
 from isuit.estimator.model.surface import surface_for
 from isuit.estimator.support import support_of
 from isuit.ingest import read_cohort
@@ -190,6 +192,44 @@ def discrimination(cohorts: int, first: int) -> None:
             print(f"{told}, {metrics} metrics: rejected in {rejected} of {tested}", flush=True)
 
 
+def _steepness(shape: str, wind: FloatArray) -> FloatArray:
+    """From 0.8 to 2.2 over the wind, evenly on the logarithmic scale or in a step; or 1.5 everywhere."""
+    if shape == "a line":
+        return np.asarray(0.8 * (2.2 / 0.8) ** ((wind - 3) / 32))
+    return np.asarray(0.8 + 1.4 * expit((wind - 19) / 3)) if shape == "a step" else np.full(wind.size, 1.5)
+
+
+@one_thread()
+def varying(cohorts: int, first: int) -> None:
+    """Bands of difficulty and of the discrimination along the wind, let vary or not."""
+    at = np.linspace(3, 35, 41)
+    truth = difficulty(at, at, 0.0, 0.0)
+    for shape in ("a line", "a step", "constant"):
+        found: dict[str, list[float]] = {name: [] for name in ("difficulty", "constant", "a(x)", "rmse", "one", "cpu")}
+        for number in range(first, first + cohorts):
+            rng = np.random.default_rng(number)
+            skill, rider = rng.standard_normal(RIDERS), np.repeat(np.arange(RIDERS, dtype=np.int32), OUTCOMES)
+            wind = rng.uniform(3, 35, rider.size)
+            chance = expit(_steepness(shape, wind) * (skill[rider] - difficulty(wind, wind, 0.0, 0.0)))
+            outcome = (rng.random(rider.size) < chance).astype(np.int8)
+            constant = latent(Observations(tuple(f"r{r:04d}" for r in range(RIDERS)), rider, wind, outcome))
+            began = time.process_time()
+            varied = let_discrimination_vary(constant, Slopes.for_conditions((wind,)))
+            found["cpu"].append(time.process_time() - began)
+            band, one, steep = varied.difficulty(at), constant.difficulty(at), varied.discrimination_at(at)
+            found["difficulty"].append(float(np.mean(np.abs(band.value - truth) <= Z95 * band.se)))
+            found["constant"].append(float(np.mean(np.abs(one.value - truth) <= Z95 * one.se)))
+            off = np.abs(np.log(steep.value / _steepness(shape, at)))
+            found["a(x)"].append(float(np.mean(off <= Z95 * steep.se / steep.value)))
+            found["rmse"].append(_rmse(band.value - truth))
+            found["one"].append(_rmse(one.value - truth))
+        print(f"{shape}, {cohorts} cohorts: bands of difficulty cover {_mean(found['difficulty'])}, with one a")
+        print(
+            f"  {_mean(found['constant'])}; of a(x) {_mean(found['a(x)'])}; RMSE of difficulty {_mean(found['rmse'])},"
+        )
+        print(f"  with one a {_mean(found['one'])}; CPU s {np.mean(found['cpu']):.2f}", flush=True)
+
+
 def cost(riders: int) -> None:
     """The whole fit of three metrics at 150 sites against that of the first alone, 50 outcomes a rider."""
     rng = np.random.default_rng(1)
@@ -256,7 +296,7 @@ def _tell(told: str, scored: forecasts.Forecasts, recorded: HeldOut | None) -> N
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("recovery", "needless", "discrimination", "cost", "attempts"))
+    parser.add_argument("what", choices=("recovery", "needless", "discrimination", "varying", "cost", "attempts"))
     parser.add_argument("cohort", nargs="?", help="the file of attempts")
     parser.add_argument("--cohorts", type=int, default=100)
     parser.add_argument("--first", type=int, default=1, help="the first seed")
@@ -268,6 +308,8 @@ def main() -> None:
         needless(asked.cohorts, asked.first)
     elif asked.what == "discrimination":
         discrimination(asked.cohorts, asked.first)
+    elif asked.what == "varying":
+        varying(asked.cohorts, asked.first)
     elif asked.what == "cost":
         cost(asked.riders)
     else:

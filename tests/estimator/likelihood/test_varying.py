@@ -9,13 +9,15 @@ import pytest
 from scipy.special import expit
 
 from isuit.domain import FloatArray
-from isuit.estimator.likelihood.latent import _problem
+from isuit.estimator.likelihood.latent import LatentFit, _problem, fit_latent, let_discrimination_vary
+from isuit.estimator.likelihood.prepared import Prepared
 from isuit.estimator.likelihood.solver import Problem, evaluate, with_curvature
 from isuit.estimator.model.basis import spline_for
 from isuit.estimator.model.counts import Counts, count, count_conditions
 from isuit.estimator.model.curves import CurveSpace
-from isuit.estimator.model.population import largest_clientele
+from isuit.estimator.model.population import Units, largest_clientele
 from isuit.estimator.model.slopes import Slopes
+from isuit.estimator.model.smoothing import FIXED
 from isuit.estimator.model.surface import surface_for
 
 RIDERS, EACH = 40, 12
@@ -59,7 +61,7 @@ def brute(problem: Problem, phi: FloatArray) -> float:
     a = p.a * slopes.relative(counts.item_metric, p.slopes)
     f = problem.curve.plain.apply(np.concatenate([p.shared, p.slopes]), p.own)
     mean = likelihood.population.apply(p.regression, p.clientele)
-    u = np.linspace(-9, 9, 4001)
+    u = np.linspace(-9, 9, 1201)
     total = 0.0
     for r in range(counts.riders):
         trials, successes = counts.trials[[r]].toarray().ravel(), counts.successes[[r]].toarray().ravel()
@@ -98,3 +100,64 @@ def test_riders_scores_add_up_to_the_gradient() -> None:
     likelihood = problem.likelihood
     scores = likelihood.rider_scores(curve, at.posterior, likelihood.expected_by_entry(at.posterior))
     np.testing.assert_allclose(np.asarray(scores.sum(axis=0)).ravel(), at.gradient, atol=2e-6)
+
+
+@pytest.fixture(scope="module", params=[(0, 1), (6, 1), (0, 2)], ids=["alone", "sites", "surface"])
+def varied(request: pytest.FixtureRequest) -> LatentFit:
+    counts, space = small(*request.param)
+    constant = replace(space, slopes=None)
+    fit = fit_latent(counts, constant, Prepared(counts, constant).single)
+    assert space.slopes is not None
+    return let_discrimination_vary(fit, space.slopes)
+
+
+def moved(fit: LatentFit, phi: FloatArray) -> LatentFit:
+    """The fit with other parameters, and the units that they give."""
+    p = fit.problem.parameters(phi)
+    units = Units.of(fit.problem.likelihood.population, p.regression, p.clientele, p.density)
+    return LatentFit(fit.space, fit.problem, replace(fit.solution, phi=phi), units)
+
+
+def test_errors_of_difficulty_and_discrimination_are_those_of_every_parameter(varied: LatentFit) -> None:
+    metric = np.array([6.0, 18.0, 30.0])
+    if varied.problem.likelihood.counts.item_metric.ndim > 1:
+        metric = np.column_stack([metric, metric[::-1]])
+    site, phi = (2 if varied.space.places else -1), varied.solution.phi
+    estimated = np.flatnonzero(varied.problem.groups != FIXED)
+    by_difficulty, by_discrimination = np.zeros((2, 3, phi.size))
+    for k in estimated:
+        move = np.zeros(phi.size)
+        move[k] = 1e-5
+        above, below = moved(varied, phi + move), moved(varied, phi - move)
+        by_difficulty[:, k] = (above.difficulty_slope(metric, site)[0] - below.difficulty_slope(metric, site)[0]) / 2e-5
+        by_discrimination[:, k] = (
+            above.discrimination * above.relative(metric) - below.discrimination * below.relative(metric)
+        ) / 2e-5
+    covariance = varied.solution.covariance.inverse()
+    band, steep = varied.difficulty(metric, site), varied.discrimination_at(metric)
+    expected = np.sqrt(np.diag(by_difficulty @ covariance @ by_difficulty.T))
+    np.testing.assert_allclose(band.se, expected, rtol=1e-4)
+    together = np.diag(by_difficulty @ covariance @ by_discrimination.T)
+    np.testing.assert_allclose(band.with_discrimination, together, rtol=1e-3, atol=1e-6)
+    expected = np.sqrt(np.diag(by_discrimination @ covariance @ by_discrimination.T))
+    np.testing.assert_allclose(steep.se, expected, rtol=1e-4)
+
+
+def test_the_slope_of_difficulty_has_its_error(varied: LatentFit) -> None:
+    """Of one metric: where difficulty is least is told by the slope of f over a, and not of f."""
+    if varied.problem.likelihood.counts.item_metric.ndim > 1:
+        return
+    metric, step = np.array([8.0, 15.0, 27.0]), 1e-4
+    relative = varied.relative(metric)
+    above, below = (varied.log_odds(metric + by, -1) / varied.relative(metric + by) for by in (step, -step))
+    np.testing.assert_allclose(varied.slope_band(metric).value / relative, (above - below) / (2 * step), rtol=1e-5)
+
+
+def test_predictions_integrate_over_the_posterior(varied: LatentFit) -> None:
+    """At a rider's own items they are what the pass expects there."""
+    counts, posterior = varied.problem.likelihood.counts, varied.solution.at.posterior
+    expected = varied.problem.likelihood.expected_by_entry(posterior).expected
+    entries = counts.trials.tocoo()
+    site = counts.item_site[entries.col] if varied.space.sites else np.full(entries.col.size, -1)
+    found = varied.predict(entries.row.astype(np.int64), counts.item_metric[entries.col], site)
+    np.testing.assert_allclose(found * entries.data, expected.tocoo().data, atol=1e-9)
