@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -17,6 +18,7 @@ import isuit
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text())
+PICTURES = re.findall(r"!\[(.*?)\]\((.*?)\)", (ROOT / "README.md").read_text())  # the text, and where it stands
 PROMISED = [line.rpartition(" ")[2] for line in PROJECT["classifiers"] if "Python :: 3." in line]
 
 
@@ -48,7 +50,14 @@ def test_an_index_would_take_them(built: Path) -> None:
     [source] = built.glob("*.tar.gz")
     with tarfile.open(source) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
-    for wanted in ("docs/tutorial.md", "tests/conftest.py", "schemas/fit.schema.json", "cli/app.py", "CHANGELOG.md"):
+    for wanted in (
+        "docs/tutorial.md",
+        *(path for _, path in PICTURES),
+        "tests/conftest.py",
+        "schemas/fit.schema.json",
+        "cli/app.py",
+        "CHANGELOG.md",
+    ):
         assert wanted in names
 
 
@@ -75,6 +84,15 @@ def test_the_wheel_works_on(version: str, built: Path, tmp_path: Path) -> None:
     hashed, file = run(inside / "python", "-c", script, cwd=tmp_path).split()
     assert hashed == "isuit-c1:"
     assert Path(file).is_relative_to(tmp_path), "the wheel, not what is beside it"
+
+
+def test_who_sees_no_picture_is_told_what_it_shows() -> None:
+    """An index page resolves no relative path, and there is no host to name (docs/adr/0042)."""
+    for text, path in PICTURES:
+        assert len(text.split()) >= 8
+        assert (ROOT / path).stat().st_size > 1000
+    assert PICTURES
+    assert "urls" not in PROJECT
 
 
 def test_the_action_audits(store_copy: Path, tmp_path: Path) -> None:

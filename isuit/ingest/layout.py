@@ -65,6 +65,8 @@ def _check_name(name: str) -> None:
 
 def checked_mapping(columns: Mapping[str, str] | None, metrics: Sequence[str] = ONE_METRIC) -> dict[str, str]:
     """A caller's mapping from our names to theirs."""
+    if columns is not None and not isinstance(columns, Mapping):
+        raise InputError("columns are mapped by a dict, as in columns={'rider': 'user_id'}")
     mapping = dict(columns or {})
     known = columns_of(metrics)
     alone = ONE_METRIC if len(metrics) == 1 else ()

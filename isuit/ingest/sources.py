@@ -28,6 +28,8 @@ LONGEST_HEADER = 1 << 20  # bytes
 MOST_WRONG_ROWS = 100_000  # that are counted before a CSV is given up
 UNREADABLE = (pa.ArrowException, OSError, EOFError)
 SPREADSHEETS = (".xlsx", ".xls", ".xlsm", ".ods", ".numbers")
+SEPARATED = (".csv", ".tsv")
+PACKED = {".gz": b"\x1f\x8b", ".bz2": b"BZh", ".zst": b"\x28\xb5\x2f\xfd"}  # how they begin
 WRONG_FIELDS = "a row with too many or too few fields"
 
 
@@ -81,6 +83,9 @@ def open_file(
             return _parquet(path)
         if kind == "arrow":
             return _arrow(path, start)
+        packed = next((ending for ending, magic in PACKED.items() if start.startswith(magic)), None)
+        if packed and path.suffix.lower() in SEPARATED:
+            raise UnsafeDocument(f"{label} is compressed and not called so: name it {path.name}{packed}")
         if start and kind is not None:
             return _csv(path, SEPARATORS[kind], wanted, csv_options or {})
         if path.suffix.lower() in SPREADSHEETS:

@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from isuit.domain import Z95
+from isuit.errors import InputError
 from isuit.published import Comparison, FitRecord, ScoreReport, reading
 from isuit.record import Diagnostics
 from isuit.service import comparison, pictures, ranking, scoring
@@ -28,6 +29,16 @@ from isuit.service.summaries import summary_lines
 from isuit.service.surface_maps import surface_in
 from isuit.shown import Table, Text
 from isuit.store.fits import StoredFit
+
+
+def _table_of(conditions: Any) -> pa.Table:
+    """A frame of any library, or a dict of columns, as an Arrow table."""
+    try:
+        return pa.table(conditions)
+    except (pa.ArrowException, TypeError, ValueError):
+        raise InputError(
+            "the conditions are no table: give a frame or a dict of columns, as in {'metric': [12.0, 22.0]}"
+        ) from None
 
 
 class Fit:
@@ -164,7 +175,7 @@ class Fit:
         >>> fit.score_table({"metric": [12.0, 99.0]}, skill="beginner").column("reason").null_count
         1
         """
-        return Table(scoring.score_conditions(self._scorer, pa.table(conditions), skill, strict), "scores")
+        return Table(scoring.score_conditions(self._scorer, _table_of(conditions), skill, strict), "scores")
 
     def rank(self, metric: float | None = None) -> Table:
         """Sites from the hardest to the easiest, at this metric or each at its easiest, and how sure the order is.
@@ -181,6 +192,8 @@ class Fit:
         >>> fit.compare(sited).compares
         'difficulty'
         """
+        if not isinstance(other, Fit):
+            raise InputError("compare takes another fit, as store['kite-2025'] gives it")
         sides = (comparison.Side(each._stored, each.curves.arrow, each.skills.arrow) for each in (self, other))
         return comparison.compare_sides(*sides, linked=linked)
 

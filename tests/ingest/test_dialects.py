@@ -182,6 +182,10 @@ def test_compressed_files_standard_input_and_spreadsheets(tmp_path: Path, standa
         done = subprocess.run([isuit, "hash", "-"], input=given, capture_output=True, check=False)
         assert done.returncode == 0, done.stderr
         assert (done.stdout.decode().strip() == standard) == (given == STANDARD.encode())
+    (tmp_path / "packed.csv").write_bytes(bz2.compress(STANDARD.encode()))
+    with pytest.raises(RefusedCohort, match=r"is compressed and not called so: name it packed\.csv\.bz2") as refusal:
+        hash_of(tmp_path / "packed.csv")
+    assert "has the columns" not in str(refusal.value)
     (tmp_path / "cohort.xlsx").write_bytes(b"PK\x03\x04")
     with pytest.raises(RefusedCohort, match="save its sheet as CSV"):
         hash_of(tmp_path / "cohort.xlsx")

@@ -18,6 +18,7 @@ import pytest
 from isuit.cli.app import COMMANDS as LISTED
 
 import isuit
+from isuit.errors import InputError
 from isuit.service.notebook import RecordedFit, StoreHandle
 from isuit.service.results import Fit
 from isuit.shown import Table
@@ -47,6 +48,15 @@ def public() -> Iterator[tuple[str, Any]]:
         for name, member in vars(owner).items():
             if not name.startswith("_") or name == "__getitem__":
                 yield f"{owner.__name__}.{name}", member
+
+
+SMALL = {"rider": ["a", "b"] * 6, "metric": [float(wind) for wind in range(12)], "outcome": [1, 0, 0] * 4}
+
+
+@pytest.fixture(scope="module")
+def small() -> isuit.Fit:
+    """A single curve of a dozen outcomes."""
+    return isuit.fit(SMALL)
 
 
 def test_a_notebook_can_do_what_the_command_line_does() -> None:
@@ -154,3 +164,23 @@ def test_everything_shows_itself(tmp_path: Path, cohort_table: Callable[..., pa.
         assert "<b>north" not in html
     assert fit.plot()._repr_svg_().startswith("<svg")
     assert "&lt;b&gt;north" in Table(fit.curves.slice(101))._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("misuse", "told"),
+    [
+        (lambda fit: fit.score_table([1, 2]), "the conditions are no table"),
+        (lambda fit: fit.score_table(None), "the conditions are no table"),
+        (lambda fit: fit.score_table("conditions.csv"), "the conditions are no table"),
+        (lambda fit: fit.score_table({"wind": [1.0]}), "need a column metric"),
+        (lambda fit: fit.compare(None), "compare takes another fit"),
+        (lambda fit: fit.difficulty(3.0), "has a suitability and no difficulty"),
+        (lambda _: isuit.fit(SMALL, columns="rider"), "mapped by a dict"),
+        (lambda _: isuit.fit(SMALL | {"rider": ["a"]}), "no table of Arrow columns"),
+        (lambda _: isuit.fit(SMALL, activity=3), "activity takes a short name"),
+        (lambda _: isuit.fit(7), "a cohort is a path"),
+    ],
+)
+def test_a_misuse_is_one_sentence(small: isuit.Fit, misuse: Callable[[isuit.Fit], object], told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        misuse(small)
