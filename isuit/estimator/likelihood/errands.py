@@ -18,6 +18,7 @@ import numpy as np
 
 from isuit.domain import FloatArray, IntArray
 
+from ..model.design import NO_PLACE
 from ..model.population import Visits
 from . import threads
 from .grids import AtItems, Entries, Spans
@@ -52,7 +53,7 @@ class Packed(NamedTuple):
             visits = Visits(
                 np.arange(riders + 1),
                 entries.entries,
-                np.full(riders, -1),
+                np.full(riders, NO_PLACE),
                 np.zeros(riders),
                 np.zeros(riders, np.int64),
                 np.zeros(1, np.int32),

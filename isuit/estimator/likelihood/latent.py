@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import expit
 
 from isuit import columns
-from isuit.domain import FloatArray, IntArray
+from isuit.domain import NO_SITE, FloatArray, IntArray
 
 from ..model.arrow import Factor
 from ..model.bend import FUNCTIONS
@@ -18,7 +18,7 @@ from ..model.curves import CurveSpace, ItemCurve
 from ..model.density import SHAPES
 from ..model.population import Units, population_of
 from ..model.slopes import Slopes
-from ..model.smoothing import FIXED, precisions
+from ..model.smoothing import FIXED, FREE, precisions
 from .quadrature import MarginalLikelihood, Parameters, fixed_parameters
 from .single_curve import SingleCurve
 from .solver import (
@@ -181,10 +181,10 @@ class LatentFit:
         return self.solution.covariance.cross
 
     def _place(self, site: int) -> int:
-        return site if self.space.places else -1
+        return site if self.space.places else NO_SITE
 
     def log_odds(self, metric: FloatArray, site: int) -> FloatArray:
-        """f at the metrics of one site (-1: the shared curve)."""
+        """f at the metrics of one site (`NO_SITE`: the shared curve)."""
         p = self.parameters
         return self.space.design(metric, np.full(len(metric), site), p.a).apply(p.shared, p.own)
 
@@ -192,11 +192,11 @@ class LatentFit:
         """Difficulty of many conditions on the shared curve, without its error; some at a time."""
         p, f = self.parameters, np.empty(len(metric))
         for part in columns.slices(len(metric), columns.DESIGN_ROWS):
-            f[part] = self.space.design(metric[part], np.full(len(metric[part]), -1), p.a).apply(p.shared, p.own)
+            f[part] = self.space.design(metric[part], np.full(len(metric[part]), NO_SITE), p.a).apply(p.shared, p.own)
             f[part] /= self.relative(metric[part])
         return np.asarray((f / p.a - self.units.mean) / self.units.sd)
 
-    def difficulty(self, metric: FloatArray, site: int = -1) -> Band:
+    def difficulty(self, metric: FloatArray, site: int = NO_SITE) -> Band:
         """Difficulty and its standard error, by the delta method over curve, discrimination and population."""
         value, slope = self.difficulty_slope(metric, site)
         return Band(value, *self._spread(slope, self._place(site), metric))
@@ -222,7 +222,7 @@ class LatentFit:
         along = np.column_stack([np.full(len(metric), -1 / sd), -value / sd, np.zeros(len(metric))])
         return value, Slope(border, own, along)
 
-    def slope_band(self, metric: FloatArray, site: int = -1) -> Band:
+    def slope_band(self, metric: FloatArray, site: int = NO_SITE) -> Band:
         """The derivative of f along the metric, with its standard error: where its sign is certain.
 
         Where the discrimination changes it is that of f over the discrimination, times the latter: the sign is that of
@@ -245,7 +245,7 @@ class LatentFit:
         value = design.apply(p.shared, p.own)
         return Band(value if self.space.slopes is None else value - log_slope * f, se, np.zeros(len(metric)))
 
-    def marginal(self, metric: FloatArray, site: int = -1) -> FloatArray:
+    def marginal(self, metric: FloatArray, site: int = NO_SITE) -> FloatArray:
         """The single suitability curve: skill integrated out over the population's mixture."""
         f = self.log_odds(metric, site)
         theta, weight = self.units.nodes
@@ -415,7 +415,7 @@ def _problem(counts: Counts, space: CurveSpace, correlated: bool) -> Problem:
     population = population_of(counts, space, correlated, used)
     likelihood = MarginalLikelihood(counts, population)
     shape = likelihood.shape(items.at(1.0, np.zeros(shared.size), np.zeros((space.places, items.plain.width))))
-    border = np.concatenate([[-1], shared, population.groups])
+    border = np.concatenate([[FREE], shared, population.groups])
     by_place = np.zeros((shape.places, shape.width), np.int64)
     if shape.places:
         by_place[:, :-1] = own

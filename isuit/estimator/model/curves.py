@@ -24,7 +24,7 @@ from isuit.domain import FloatArray, IntArray
 
 from .anchor import Anchor
 from .basis import Spline
-from .design import Design, Rows
+from .design import NO_PLACE, Design, Rows
 from .slopes import SlopeRows, Slopes, Steepness, relative
 from .smoothing import FREE, WEAK
 from .surface import Surface
@@ -120,7 +120,7 @@ class CurveSpace:
         return coefficients[:cut], coefficients[cut:].reshape(self.places, self.width if self.places else 0)
 
     def design(self, metric: FloatArray, site: IntArray, a: float, derivative: int = 0) -> Design:
-        """The design at these metrics and sites (-1: the shared curve); with a derivative, that along the metric.
+        """The design at these metrics and sites (`NO_SITE`: the shared curve), or its derivative along the metric.
 
         Raw functions are the B-splines, then the anchor, then, of few sites, their deviations.
         """
@@ -137,7 +137,7 @@ class CurveSpace:
         if self.places or not self.sites:
             own = np.zeros((raw, self.width))
             own[:splines] = self._own[0]
-            place = np.asarray(site, dtype=np.int64) if self.places else np.full(len(metric), -1)
+            place = np.asarray(site, dtype=np.int64) if self.places else np.full(len(metric), NO_PLACE)
             return Design(Rows(index.astype(np.int32), value, place, own), shared, self.places)
         first, width = raw, self.width
         shared = np.block(
@@ -154,7 +154,7 @@ class CurveSpace:
         weight = np.where((here < 0)[:, None], 1.0 / self.sites, np.where(np.arange(count) == 0, 1.0, 0.0))
         index = np.hstack([index, (first + block[:, :, None] * width + np.arange(width)).reshape(len(metric), -1)])
         value = np.hstack([value, (weight[:, :, None] * functions[:, None, :]).reshape(len(metric), -1)])
-        rows = Rows(index.astype(np.int32), value, np.full(len(metric), -1), np.zeros((shared.shape[0], 0)))
+        rows = Rows(index.astype(np.int32), value, np.full(len(metric), NO_PLACE), np.zeros((shared.shape[0], 0)))
         return Design(rows, shared, 0)
 
 

@@ -17,13 +17,15 @@ from numpy.typing import NDArray
 from isuit.compiled import compiled
 from isuit.domain import FloatArray, IntArray
 
+NO_PLACE = -1  # of a row on the shared curve alone, and of a visit where places have no coefficients
+
 
 class Rows(NamedTuple):
     """A design as compiled loops read it."""
 
     function: NDArray[np.int32]  # rows x the raw functions that are not zero there
     value: FloatArray
-    place: IntArray  # -1: none
+    place: IntArray  # or `NO_PLACE`
     own: FloatArray  # raw functions x own coefficients
 
 
@@ -81,7 +83,7 @@ class Design:
         _gram(*self.rows, np.ascontiguousarray(weight), shared, across, own)
         return self.shared.T @ (shared + shared.T) @ self.shared, across @ self.shared, own
 
-    def columns(self, place: int = -1) -> FloatArray:
+    def columns(self, place: int = NO_PLACE) -> FloatArray:
         """Dense rows over the shared coefficients and, for rows at this place, its own."""
         dense = np.zeros((self.rows.place.size, self.shared.shape[0]))
         np.add.at(dense, (np.arange(dense.shape[0])[:, None], self.rows.function), self.rows.value)
@@ -99,7 +101,7 @@ def dense_design(values: FloatArray) -> Design:
     """A design of shared coefficients alone, given by its columns."""
     count = values.shape[1]
     index = np.broadcast_to(np.arange(count, dtype=np.int32), values.shape)
-    place = np.full(values.shape[0], -1)
+    place = np.full(values.shape[0], NO_PLACE)
     rows = Rows(np.ascontiguousarray(index), np.ascontiguousarray(values), place, np.zeros((count, 0)))
     return Design(rows, np.eye(count), 0)
 

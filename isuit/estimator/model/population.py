@@ -25,6 +25,7 @@ from isuit.domain import FloatArray, IntArray
 from .counts import Counts
 from .curves import CurveSpace
 from .density import NORMAL, Density
+from .design import NO_PLACE
 from .smoothing import FIXED, FREE, WEAK
 
 _MIXTURE_POINTS = 32
@@ -36,7 +37,7 @@ class Visits(NamedTuple):
 
     visits: IntArray  # of rider r: visits[r] to visits[r + 1]
     entries: IntArray  # of visit v: entries[v] to entries[v + 1]
-    place: IntArray  # of a visit; -1: none
+    place: IntArray  # of a visit, or `NO_PLACE`
     share: FloatArray  # of the rider's outcomes
     pairs_of_rider: IntArray  # of rider r: from pairs_of_rider[r] on, each visit with each later one
     pair: NDArray[np.int32]  # the pair of places
@@ -171,7 +172,7 @@ def _one_visit_each(counts: Counts, regressors: FloatArray) -> Visits:
     return Visits(
         np.arange(riders + 1),
         counts.trials.indptr.astype(np.int64),
-        np.full(riders, -1),
+        np.full(riders, NO_PLACE),
         np.zeros(riders),
         np.zeros(riders, np.int64),
         np.zeros(1, np.int32),
