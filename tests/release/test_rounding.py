@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import h3
 import pytest
@@ -88,7 +89,6 @@ def test_a_point_that_nearly_all_or_nobody_manages_has_no_difficulty(monkeypatch
         assert ((row.difficulty, row.difficulty_se) == (None, None)) == (row.status == "saturated")
 
 
-def test_the_experts_zero_has_no_sign() -> None:
-    """The log odds of the expert's curve cross zero at 18, which is the centre of a bin."""
-    [zero] = [row.expert_difficulty for row in rows(SPOT, FitConfig(anchor=ANCHOR)) if row.metric == 18.0]
-    assert repr(zero) == "0.0"
+def test_the_expert_has_two_digits_and_no_sign_of_zero() -> None:
+    curves = SimpleNamespace(fit=SimpleNamespace(expert_difficulty=lambda metric, a: [-0.001, 0.12345]))
+    assert repr(maker()._expert(curves, 1.0)) == "[0.0, 0.12]"  # type: ignore[arg-type]
