@@ -20,6 +20,8 @@ def print_diagnostics(shown: FitDetail) -> None:
     if found.estimand:
         _say("estimand", found.estimand)
     _print_fit(found, shown.aic)
+    if found.nearby is not None:
+        _say("nearby", found.nearby.sentence)
     _print_terms(found)
     _print_exposure(found)
     if found.scores is not None:

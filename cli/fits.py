@@ -67,6 +67,9 @@ def fit(
     sites: Annotated[
         Path | None, typer.Option("--sites", help="CSV, Parquet or Arrow with site, latitude and longitude.")
     ] = None,
+    nearby: Annotated[
+        bool, typer.Option("--nearby", help="Let sites near one another tell of one another's level; needs --sites.")
+    ] = False,
     gate: Annotated[
         Literal["strict", "core"], typer.Option("--gate", help="How the identification gate is read.")
     ] = "core",
@@ -146,6 +149,7 @@ def fit(
             config,
             metrics=metric,
             sites=read_sites(sites) if sites else None,
+            nearby=nearby,
             wait=wait,
             memory=memory,
             workers=workers,

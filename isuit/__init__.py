@@ -10,7 +10,7 @@ Tables are Arrow: `to_pandas()`, `polars.DataFrame(table)`. Errors are `isuit.Is
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -63,6 +63,8 @@ def fit(
     dimension: str | None = None,
     metrics: Sequence[str] | None = None,
     anchor: str | Path | Iterable[tuple[float, float]] | None = None,
+    sites: str | Path | Mapping[str, tuple[float, float]] | None = None,
+    nearby: bool = False,
     gate: GateReading = "core",
     exposure: Exposure = "independent",
     split: Split = "rider",
@@ -72,11 +74,13 @@ def fit(
 ) -> Fit:
     """Fit a cohort without a store: a frame (pandas, polars, Arrow, a DuckDB relation), arrays by name, or a path.
 
+    With `nearby`, sites that lie near one another, by the coordinates of `sites`, tell of one another's level.
+
     >>> isuit.fit(cohort, columns={"rider": "rider"}).kind
     'latent'
     """
     from isuit.service.bars import notebook_progress
-    from isuit.service.inputs import dimension_of
+    from isuit.service.inputs import dimension_of, read_sites
     from isuit.service.memory import fit_in_memory
     from isuit.service.notebook import config_of
 
@@ -93,7 +97,8 @@ def fit(
         discrimination,
     )
     with notebook_progress() as progress:
-        return fit_in_memory(cohort, config, metrics=metrics, progress=progress, **form)
+        places = read_sites(Path(sites)) if isinstance(sites, (str, Path)) else sites
+        return fit_in_memory(cohort, config, sites=places, nearby=nearby, metrics=metrics, progress=progress, **form)
 
 
 @spelled_out(Reading)

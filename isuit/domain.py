@@ -105,6 +105,7 @@ class FitConfig:
     skill: SkillPrior = "normal"  # how skill is distributed among riders, or that it is normal and moves with time
     anchors: tuple[tuple[str, tuple[tuple[float, float], ...]], ...] = ()  # of several metrics, by name: an anchor each
     discrimination: Discrimination = "constant"  # whether skill matters as much in every condition
+    nearby: tuple[tuple[str, float, float], ...] = ()  # sites, latitude and longitude: they tell of one another
 
     def __post_init__(self) -> None:
         for name, kinds in WORDS.items():
@@ -127,6 +128,13 @@ class FitConfig:
                 "an anchor of one metric is an expert's suitability under one discrimination; leave the anchor out or "
                 "choose --discrimination constant."
             )
+        if self.nearby:
+            _check_nearby(self.nearby)
+            if self.skill != "normal" or self.discrimination != "constant":
+                raise InputError(
+                    "sites nearby tell of one another where skill is normal and discrimination constant; leave nearby "
+                    "out, or the other option"
+                )
         if self.observed_until is not None and (
             not isinstance(self.observed_until, date) or isinstance(self.observed_until, datetime)
         ):
@@ -144,6 +152,9 @@ class FitConfig:
         del values["anchors"]
         if self.anchors:
             values["anchors"] = {name: [list(point) for point in points] for name, points in self.anchors}
+        del values["nearby"]
+        if self.nearby:
+            values["nearby"] = [list(place) for place in self.nearby]
         return values
 
 
@@ -176,6 +187,14 @@ def _check_anchor(anchor: tuple[tuple[float, float], ...]) -> None:
         raise InputError("The anchor needs at least two points with finite values, in increasing order of the metric.")
     if any(not 0 <= suitability <= 1 for _, suitability in anchor):
         raise InputError("The anchor has a suitability outside 0 to 1; an expert's suitability is between them.")
+
+
+def _check_nearby(places: tuple[tuple[str, float, float], ...]) -> None:
+    """Sites in order, each once, somewhere on the earth: the same places give the same fit its name."""
+    names = [site for site, _, _ in places]
+    on_earth = all(-90 <= latitude <= 90 and -180 <= longitude <= 180 for _, latitude, longitude in places)
+    if names != sorted(set(names)) or not on_earth:
+        raise InputError("nearby lists each site once, in order, with latitude and longitude in degrees")
 
 
 @dataclass(frozen=True)

@@ -96,6 +96,7 @@ def recorded_config(record: StoredFit) -> FitConfig:
             (name, tuple((x, suitability) for x, suitability in points))
             for name, points in sorted(values.get("anchors", {}).items())
         )
+        values["nearby"] = tuple((site, *place) for site, *place in values.get("nearby", []))
         if values["observed_until"] is not None:
             values["observed_until"] = date.fromisoformat(values["observed_until"][:10])
         if not unknown:

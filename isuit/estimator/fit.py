@@ -24,7 +24,7 @@ from isuit.domain import (
 )
 from isuit.errors import EstimationError
 from isuit.record import Parameters
-from isuit.record.diagnostics import CalibrationGroup, Scores, ScoresOfAll
+from isuit.record.diagnostics import CalibrationGroup, Nearby, Scores, ScoresOfAll
 
 from . import movement as moving
 from .diagnostics import forecasts, heldout, newcomers, record
@@ -47,6 +47,7 @@ from .model.design import Design
 from .model.population import largest_clientele, visits
 from .model.slopes import Slopes
 from .model.surface import Surface, surface_for
+from .nearby import borrowed
 from .promotion import also_predicts, candidate
 from .suitability import latent_parameters, single_parameters
 from .support import reference, support_of
@@ -71,7 +72,10 @@ def fit(data: Observations, config: FitConfig | None = None, progress: Progress 
     found = _Found(data, config, graph, gate, prepared, tried.promotion)
     if tried.promotion is None or tried.latent is None:
         return _single_estimate(found)
-    varied = discrimination_of(tried.latent, tried.promotion, data, config, progress)
+    alone, nearby = tried.latent, None
+    if tried.promotion:
+        alone, nearby = borrowed(data, config, alone, progress)
+    varied = discrimination_of(alone, tried.promotion, data, config, progress)
     skilled = skill_of(varied.latent, tried.promotion, config, progress)
     moved = moving.Moved()
     if tried.promotion:
@@ -79,7 +83,7 @@ def fit(data: Observations, config: FitConfig | None = None, progress: Progress 
         still = skilled.latent if skilled.latent.space.slopes is None else varied.constant
         moved = moving.movement(data, config, prepared, still, progress)
     latent = skilled.latent if moved.fit is None else moved.fit
-    found = replace(found, varied=varied, skilled=skilled, moved=moved)
+    found = replace(found, varied=varied, skilled=skilled, moved=moved, nearby=nearby)
     full = _Full(skilled.latent, prepared.single, moved.fit)
     predicted = _held_out(data, config, full, progress)
     found = replace(found, predicted=predicted, promotion=also_predicts(tried.promotion, predicted.held_out))
@@ -139,6 +143,7 @@ class _Found:
     varied: Varied | None = None
     skilled: Skilled | None = None
     moved: moving.Moved = field(default_factory=moving.Moved)
+    nearby: Nearby | None = None
 
 
 def _prepare(
@@ -352,6 +357,7 @@ def _latent_estimate(found: _Found, latent: LatentFit, scored: ScoresOfAll) -> E
             found.gate.between,
             found.moved.report,
             found.varied,
+            found.nearby,
         ),
     )
 

@@ -316,6 +316,19 @@ class VaryingDiscrimination:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Nearby:
+    """How alike the levels of sites near one another are, in a fit in which they tell of one another."""
+
+    sites: int = field(metadata=described("With coordinates."))
+    share: float = field(metadata=described("Of the variance of sites' levels, that goes with where a site is."))
+    range_km: float | None = field(
+        metadata=described("At this distance two sites have about half of that in common; null where the share is 0.")
+    )
+    gain: float = field(metadata=described("Of the log-likelihood of the levels, over sites that tell nothing."))
+    sentence: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Diagnostics:
     """What a fit says about itself. A single-curve fit has only the first few."""
 
@@ -337,6 +350,7 @@ class Diagnostics:
     terms: tuple[TermReport, ...] | None = None
     movement: Movement | None = None
     discrimination: VaryingDiscrimination | None = None
+    nearby: Nearby | None = None
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""

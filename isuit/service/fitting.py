@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Unpack
@@ -22,7 +23,7 @@ from isuit.audit.results import fit_id as name_of_fit
 from isuit.domain import FitConfig
 from isuit.erasure.pseudonyms import guess_warning
 from isuit.erasure.suppression import OptedOut
-from isuit.errors import StoreBusy, StoreError
+from isuit.errors import InputError, StoreBusy, StoreError
 from isuit.ingest import Cohort, read_cohort
 from isuit.limits import Memory
 from isuit.published import FitDetail, FitSummary
@@ -64,6 +65,7 @@ def fit(
     *,
     metrics: Sequence[str] | None = None,
     sites: Mapping[str, Coordinates] | None = None,
+    nearby: bool = False,
     wait: float = DEFAULT_WAIT,
     memory: str | int | None = None,
     workers: int | None = None,
@@ -75,8 +77,9 @@ def fit(
     """Fit a cohort and record the result; the same fit again is confirmed, not recorded twice.
 
     The source is whatever `read_cohort` reads, or a `Series` of the store. `memory` bounds what is held (`4GB`, or
-    bytes). `workers` are so many processes of this machine that the fit is shared out to, `scheduler` the address of a
-    Dask cluster, `client` a `distributed.Client` of one. No number depends on any of them.
+    bytes). With `nearby`, sites near one another tell of one another's level. `workers` are so many processes of this
+    machine that the fit is shared out to, `scheduler` the address of a Dask cluster, `client` a `distributed.Client` of
+    one. No number depends on any of the three.
     """
     from isuit import estimator
     from isuit.cluster.engine import engine_of
@@ -107,8 +110,9 @@ def fit(
                 **form,
             )
         with reading as cohort:
+            sites, others = sites_of_cohort(cohort, sites)
+            config = with_nearby(config, sites) if nearby else config
             fit_id = name_of_fit(cohort.cohort_hash, config.as_json(), estimator.ESTIMATOR_VERSION)
-            sites, others = _sites_of_cohort(cohort, sites)
             guesses += others
             limits.require(cohort.report.outcomes, cohort.report.riders)
             confirmed = (fit_id,) in known
@@ -126,6 +130,13 @@ def fit(
                 return _fitted(store, fit_id, cohort, recorded, guesses)
 
 
+def with_nearby(config: FitConfig, sites: Mapping[str, Coordinates]) -> FitConfig:
+    """The configuration with the coordinates of the cohort's sites, which are a part of the fit's name."""
+    if not sites:
+        raise InputError("sites tell of one another by where they are; give their coordinates with --sites")
+    return replace(config, nearby=tuple((site, *sites[site]) for site in sorted(sites)))
+
+
 def _require_disk(store_path: Path, outcomes: int, riders: int) -> None:
     """Look before a long fit whether its rows will have room."""
     needed = outcomes * OUTCOME_BYTES + riders * RIDER_BYTES
@@ -137,7 +148,7 @@ def _require_disk(store_path: Path, outcomes: int, riders: int) -> None:
         )
 
 
-def _sites_of_cohort(cohort: Cohort, sites: Mapping[str, Coordinates]) -> tuple[dict[str, Coordinates], list[str]]:
+def sites_of_cohort(cohort: Cohort, sites: Mapping[str, Coordinates]) -> tuple[dict[str, Coordinates], list[str]]:
     """The sites that the cohort has, and what to say of the others: a platform has one file of all its spots.
 
     One that is spelled almost like a site without coordinates is named; it may be the same.

@@ -138,6 +138,7 @@ class StoreHandle:
         metrics: Sequence[str] | None = None,
         anchor: str | Path | Iterable[tuple[float, float]] | None = None,
         sites: str | Path | Mapping[str, Coordinates] | None = None,
+        nearby: bool = False,
         gate: GateReading = "core",
         exposure: Exposure = "independent",
         split: Split = "rider",
@@ -151,6 +152,7 @@ class StoreHandle:
         """Fit a cohort (a frame with the Arrow interface, arrays by name, or a path) and record the result.
 
         `metrics` names the columns that are conditions, where there are several or the one is not called `metric`.
+        With `nearby`, sites that lie near one another, by the coordinates of `sites`, tell of one another's level.
         `client` is a `distributed.Client`, on whose workers the fit is made.
 
         >>> again = store.fit(cohort, activity="kitesurfing", dimension="wind")
@@ -168,6 +170,7 @@ class StoreHandle:
                 config,
                 metrics=metrics,
                 sites=inputs.read_sites(Path(sites)) if isinstance(sites, (str, Path)) else sites,
+                nearby=nearby,
                 wait=self.wait,
                 memory=memory,
                 client=client,

@@ -32,6 +32,10 @@ RIDER_RULE = (
 SITE_RULE = (
     "A new site is predicted by the curve that all sites share, at the posterior of a rider known from elsewhere."
 )
+NEARBY_RULE = (
+    "A new site is predicted by the curve that all sites share, at the level that sites nearby tell and at the "
+    "posterior of a rider known from elsewhere; how alike sites are is that of the whole fit."
+)
 
 
 @dataclass(frozen=True)
@@ -101,12 +105,14 @@ def _new_sites(data: Observations, refit: Refitter) -> Scores:
         raise _Untold("no rider at the sites kept back was seen elsewhere")
     fitted = _fitted(data, kept_back, refit, "new sites")
     test, rider = data.rows(scored), (np.cumsum(known) - 1)[data.rider[scored]]
-    shared = np.full(len(test), NO_SITE)
+    shared, nearby = np.full(len(test), NO_SITE), fitted.latent.problem.nearby is not None
+    # Without outcomes a site's level is what its neighbours tell.
+    site = places(test, fitted.space) if nearby else shared
     predicted = forecasts.Forecasts.of(
-        test, fitted.latent.predict(rider, test.condition, shared), fitted.of_single(test, shared)
+        test, fitted.latent.predict(rider, test.condition, site), fitted.of_single(test, shared)
     )
     sites = int(np.unique(data.site[scored]).size)
-    return replace(forecasts.of_forecasts(predicted), rule=SITE_RULE, sites=sites)
+    return replace(forecasts.of_forecasts(predicted), rule=NEARBY_RULE if nearby else SITE_RULE, sites=sites)
 
 
 def _fitted(data: Observations, kept_back: NDArray[np.bool_], refit: Refitter, stage: str) -> Refit:

@@ -14,6 +14,7 @@ from isuit.record.diagnostics import (
     Diagnostics,
     ItemBand,
     Movement,
+    Nearby,
     OutsideCore,
     ScoresOfAll,
     TermReport,
@@ -72,6 +73,7 @@ def of_latent(
     between: tuple[bool, ...] = (),
     movement: Movement | None = None,
     varied: Varied | None = None,
+    nearby: Nearby | None = None,
 ) -> Diagnostics:
     """What a latent fit says about itself."""
     comparison = compared(counts, space, single, latent)
@@ -102,6 +104,7 @@ def of_latent(
         terms=terms_of(latent, between, assumed) or None,
         movement=movement,
         discrimination=varying_discrimination(latent, data, varied.reason) if varied and varied.asked else None,
+        nearby=nearby,
     )
 
 

@@ -551,12 +551,11 @@ def skill_variance(
 
     The mean moves with the parameters by its posterior covariance with their scores. `shared` turns raw functions into
     shared parameters, `covariance` is that of the border, `slope` = (own part)^-1 times its columns of the border, and
-    `own` and `pairs` are blocks of the inverse of the own part.
+    `own` and `pairs` are blocks of the inverse of the own part. Riders' scores know nothing of a border that is longer.
     """
     width, density = design.own.shape[1], prior.functions.shape[2]
     regressors, size = places.regressors.shape[1], design.own.shape[0] + 1
-    border = covariance.shape[0]
-    curves = border - regressors - density
+    border, curves = covariance.shape[0], shared.shape[1]
     for rider in range(begin, end):
         level, start, points, _, m, _, where, _ = _settle(
             rider, counts, curve, a, prior_mean, prior, window, table, work

@@ -16,9 +16,11 @@ from ..model.bend import FUNCTIONS
 from ..model.counts import Counts
 from ..model.curves import CurveSpace, ItemCurve
 from ..model.density import SHAPES
+from ..model.nearness import Nearness, Neighbours, Precision
 from ..model.population import Units, population_of
 from ..model.slopes import Slopes
 from ..model.smoothing import FIXED, FREE, precisions
+from .level_prior import LevelPrior
 from .quadrature import MarginalLikelihood, Parameters, fixed_parameters
 from .single_curve import SingleCurve
 from .solver import (
@@ -306,9 +308,11 @@ class LatentFit:
     def degrees_of_freedom(self) -> FloatArray:
         """For each parameter the share of what is known of it that the data say; the rest comes from its prior
         precision."""
-        weight = precisions(self.solution.rho, self.problem.groups)
-        diagonal = self.solution.covariance.diagonal(certain=True)
-        return np.where(self.problem.groups == FIXED, 0.0, 1.0 - weight * diagonal)
+        weight, factor = precisions(self.solution.rho, self.problem.groups), self.solution.covariance
+        left = 1.0 - weight * factor.diagonal(certain=True)
+        if self.problem.nearby is not None:
+            self.problem.shape.split(left)[1][:, 0] -= self.problem.nearby.taken(factor.blocks, factor.pairs)
+        return np.where(self.problem.groups == FIXED, 0.0, left)
 
 
 def fit_latent(
@@ -329,6 +333,8 @@ def fit_latent(
     problem = _problem(counts, space, correlated)
     if near is not None and near.problem.likelihood.density:
         problem = _with_density(problem, near.problem.likelihood.density)
+    if near is not None and near.problem.nearby is not None:
+        problem = _with_nearby(problem, near.problem.nearby.precision)
     if near is None:
         start = _from_single_curve(problem, counts, space, single)
         if roughly and is_thinned(problem, start):
@@ -359,6 +365,40 @@ def estimate_density(normal: LatentFit, progress: Progress | None = None) -> Lat
     begin = State(phi, np.append(before.rho, _FIRST_PRECISIONS), before.at.posterior.near)
     many = is_thinned(problem, begin)
     return _solved(normal.space, problem, solve(problem, begin, progress, PREDICTING if many else TOLERANCE))
+
+
+def borrow(alone: LatentFit, coordinates: FloatArray, progress: Progress | None = None) -> tuple[LatentFit, Nearness]:
+    """The same model with levels of sites near one another alike, from the fit that takes them as unrelated.
+
+    Coordinates are latitude and longitude, a row for each site, NaN where a site has none. Where sites nearby are not
+    more alike than others the fit stays as it is.
+    """
+    problem, before = alone.problem, alone.solution
+    places = problem.shape.places
+    group = int(problem.groups[problem.shape.border])
+    variance = float(np.exp(-before.rho[group]))
+    where = np.full((places, 2), np.nan)
+    where[: len(coordinates)] = coordinates
+    neighbours = Neighbours.of(where)
+    # What outcomes alone say of each level: its posterior without the prior.
+    level, spread = problem.shape.split(before.phi)[1][:, 0], before.covariance.blocks[:, 0, 0]
+    told = np.maximum(1.0 / spread - 1.0 / variance, 1e-6 / variance)
+    nearness = neighbours.chosen(level / (spread * told), 1.0 / told, variance)
+    if not nearness.share:
+        return alone, nearness
+    problem = _with_nearby(problem, neighbours.precision(nearness, variance))
+    begin = State(before.phi, before.rho, before.at.posterior.near)
+    found = solve(problem, begin, progress)
+    at = replace(found.at, log_likelihood=found.at.log_likelihood + problem.prior_cost(found.phi))
+    return _solved(alone.space, problem, replace(found, at=at)), nearness
+
+
+def _with_nearby(problem: Problem, precision: Precision) -> Problem:
+    """The problem with this prior of levels, which no precision of theirs says any more."""
+    groups, shape = problem.groups.copy(), problem.shape
+    level = shape.border + shape.width * np.arange(shape.places)
+    groups[level] = np.where(groups[level] == FIXED, FIXED, FREE)
+    return replace(problem, groups=groups, nearby=LevelPrior.of(precision, problem.likelihood.population))
 
 
 def finished(fit: LatentFit, progress: Progress | None = None) -> LatentFit:

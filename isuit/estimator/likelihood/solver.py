@@ -26,6 +26,7 @@ from ..model.slopes import relative
 from ..model.smoothing import STEP, Correction, choose, precisions, tiny
 from . import newton
 from .far import Near
+from .level_prior import LevelPrior
 from .quadrature import MarginalLikelihood, Parameters, Pass
 from .small_places import profiles_of
 
@@ -70,6 +71,7 @@ class Problem:
     curve: ItemCurve
     groups: IntArray  # over the parameters, in the order of `shape`
     shape: Shape
+    nearby: LevelPrior | None = None  # of places' levels, where sites near one another are alike: those are `FREE` then
 
     def parameters(self, phi: FloatArray) -> Parameters:
         """The flat vector phi by name."""
@@ -113,8 +115,18 @@ class Problem:
             return rho
         return np.concatenate([rho[:-2], np.clip(rho[-2:], *DENSITY_PRECISIONS)])
 
+    def prior_cost(self, phi: FloatArray) -> float:
+        """What the prior of levels takes from the log-likelihood; nothing where precisions say it."""
+        if self.nearby is None:
+            return 0.0
+        level = self.shape.split(phi)[1][:, 0]
+        return 0.5 * float(level @ self.nearby.times(level))
+
     def of_riders(self, chosen: slice) -> Problem:
-        return replace(self, likelihood=self.likelihood.of_riders(chosen))
+        part = self.likelihood.of_riders(chosen)
+        return replace(
+            self, likelihood=part, nearby=self.nearby and LevelPrior.of(self.nearby.precision, part.population)
+        )
 
 
 @dataclass(frozen=True)
@@ -337,6 +349,8 @@ class _Climb:
         if not problem.curve.plain.places:
             return None
         group = int(problem.groups[problem.shape.border])
+        if group < 0:
+            return None  # the prior of levels is given
         profiles = profiles_of(self._at, information.own, self.phi, problem.shape, float(np.exp(self.rho[group])))
         return None if profiles is None else Correction(group, profiles.excess)
 
@@ -551,7 +565,22 @@ def _bent(problem: Problem, information: Arrow, phi: FloatArray, gradient: Float
 def evaluate(problem: Problem, phi: FloatArray, windows: Near | None, information: bool) -> tuple[Pass, Curve]:
     p = problem.parameters(phi)
     curve = problem.curve.at(p.a, p.shared, p.own, p.slopes)
-    return problem.likelihood.evaluate(p, curve, windows, information), curve
+    at = problem.likelihood.evaluate(p, curve, windows, information)
+    return (at if problem.nearby is None else _with_prior(at, problem.nearby, phi, problem.shape)), curve
+
+
+def _with_prior(at: Pass, prior: LevelPrior, phi: FloatArray, shape: Shape) -> Pass:
+    """The pass with a prior of levels that no precision of single coefficients can say."""
+    level, gradient = shape.split(phi)[1][:, 0], at.gradient.copy()
+    slope = prior.times(level)
+    shape.split(gradient)[1][:, 0] -= slope
+    return replace(
+        at,
+        log_likelihood=at.log_likelihood - 0.5 * float(level @ slope),
+        gradient=gradient,
+        information=None if at.information is None else prior.added_to(at.information),
+        complete=None if at.complete is None else prior.added_to(at.complete),
+    )
 
 
 def with_curvature(problem: Problem, phi: FloatArray, at: Pass) -> Arrow:

@@ -183,6 +183,12 @@ class Factor:
         return self.own.blocks + self.through_border
 
     @property
+    def pairs(self) -> FloatArray:
+        """The inverse's blocks at the pairs of places."""
+        one, other = self.slope[self.matrix.first], self.slope[self.matrix.second]
+        return np.asarray(self.own.pairs + np.matmul(one @ self.border, other.transpose(0, 2, 1)))
+
+    @property
     def cross(self) -> FloatArray:
         """The inverse's part between own parameters and border, places x width x border."""
         return np.asarray(-self.slope @ self.border)
