@@ -178,6 +178,8 @@ def as_arrow(values: NDArray[Any], type_: pa.DataType, missing: NDArray[np.bool_
 
 def _time_texts(times: pa.Array) -> pa.Array:
     """`YYYY-MM-DDTHH:MM:SS.ffffffZ`, null where there is no time."""
+    if times.null_count == len(times):
+        return pa.nulls(len(times), pa.binary(TIME_WIDTH))
     missing = as_numpy(times.is_null())
     micros = as_numpy(times.cast(pa.timestamp("us", tz="UTC")).cast(pa.int64()).fill_null(0))
     text = np.empty(len(micros), _TIME)
@@ -205,14 +207,22 @@ def _day_texts(day: NDArray[np.int64]) -> NDArray[np.void]:
     return _table(f"{text}T" for text in days.astype("datetime64[D]").astype(str))[index]
 
 
+def bits_text(values: pa.Array) -> pa.Array:
+    """The 16 hex digits of each number's IEEE-754 bits."""
+    return as_arrow(_digits(as_numpy(values)), pa.binary(16))
+
+
+def _digits(values: NDArray[np.float64]) -> NDArray[np.void]:
+    digits: NDArray[np.void] = _four_digits()[values.astype(">f8", order="C").view(">u2").reshape(-1, 4)]
+    return digits
+
+
 def _tails(metrics: Sequence[pa.Array], outcome: pa.Array) -> pa.Array:
     """Each metric and a TAB, the outcome, LF: adding 0.0 turns -0.0 into 0.0 and changes nothing else."""
     fields = [field for k in range(len(metrics)) for field in ((f"metric{k}", "V4", 4), (f"tab{k}", "u1"))]
     text = np.empty(len(outcome), np.dtype([*fields, ("outcome", "u1"), ("newline", "u1")]))
     for k, metric in enumerate(metrics):
-        bits = (as_numpy(metric) + 0.0).astype(">f8", order="C").view(">u2").reshape(-1, 4)
-        for word in range(4):
-            text[f"metric{k}"][:, word] = _four_digits()[bits[:, word]]
+        text[f"metric{k}"] = _digits(as_numpy(metric) + 0.0)
         text[f"tab{k}"] = ord("\t")
     text["outcome"] = as_numpy(outcome) + ord("0")
     text["newline"] = ord("\n")

@@ -10,39 +10,46 @@ nobody, so a tree would add a format to explain and nothing else.
 
 from __future__ import annotations
 
+import hashlib
 import secrets
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from isuit import canonical
-from isuit.audit.digests import exact_line, tagged, tagged_all
+from isuit.audit.blocks import (
+    LEAF_BYTES,
+    SALT_BYTES,
+    Block,
+    as_texts,
+    row_blocks,
+    salted_leaves,
+    skill_content,
+)
+from isuit.audit.digests import tagged, tagged_all
 
 ROWS_LEAF_TAG = "isuit/leaf/rows/1"
 SKILL_LEAF_TAG = "isuit/leaf/skill/1"
 ROOT_TAG = "isuit/root/1"
-SALT_BYTES = LEAF_BYTES = 32
 CHUNK_RIDERS = 1 << 16
 
 
 class Committed(NamedTuple):
     """Some riders' commitments: who stands behind which salt and leaf."""
 
-    riders: list[str]
-    salts: list[bytes]
-    leaves: list[str]
+    riders: pa.Array
+    salts: bytes  # 32 for each rider
+    leaves: bytes  # 32 for each rider
 
 
-def committed(tag: str, contents: Iterable[tuple[str, bytes]]) -> Iterator[Committed]:
-    """A salted leaf for each rider and content, so many riders at a time that a large cohort need not be in memory."""
-    left = iter(contents)
-    while some := list(islice(left, CHUNK_RIDERS)):
-        salts = [secrets.token_bytes(SALT_BYTES) for _ in some]
-        leaves = [tagged(tag, salt, content) for salt, (_, content) in zip(salts, some, strict=True)]
-        yield Committed([rider for rider, _ in some], salts, leaves)
+def committed(tag: str, blocks: Iterable[Block]) -> Iterator[Committed]:
+    """A salted leaf for each rider, block by block, so that a large cohort need not be in memory."""
+    for block in blocks:
+        salts = secrets.token_bytes(SALT_BYTES * len(block.riders))
+        yield Committed(block.riders, salts, salted_leaves(tag, salts, block))
 
 
 class BareLeaves:
@@ -54,19 +61,48 @@ class BareLeaves:
     def __len__(self) -> int:
         return len(self._bytes) // LEAF_BYTES
 
-    def add(self, leaves: Iterable[str]) -> None:
-        self._bytes += bytes.fromhex("".join(leaves))
+    def add(self, leaves: bytes) -> None:
+        self._bytes += leaves
 
-    def in_order(self) -> Iterator[list[str]]:
-        """Sorted, so that their order tells nothing; a few at a time."""
-        ordered = np.sort(np.frombuffer(self._bytes, f"S{LEAF_BYTES}"))
+    def add_texts(self, leaves: pa.Array) -> bool:
+        """Leaves as they are stored; whether these are what leaves look like, or else none of them is added."""
+        content, bounds = canonical.line_bytes(leaves.cast(pa.large_binary()))
+        if leaves.null_count or np.any(np.diff(bounds) != 2 * LEAF_BYTES):
+            return False
+        try:
+            text = str(content, "ascii")
+            found = bytes.fromhex(text)
+        except ValueError:
+            return False
+        if found.hex() != text:  # capital letters have the same value and another root
+            return False
+        self.add(found)
+        return True
+
+    def ordered(self) -> NDArray[np.bytes_]:
+        """Sorted by their bytes, which is by their digits."""
+        return np.sort(np.frombuffer(self._bytes, f"S{LEAF_BYTES}"))
+
+    def in_order(self) -> Iterator[pa.StringArray]:
+        """Sorted, so that their order tells nothing, as they are stored; a few at a time."""
+        ordered = self.ordered()
         for start in range(0, ordered.size, CHUNK_RIDERS):
-            digits = ordered[start : start + CHUNK_RIDERS].tobytes().hex()
-            yield [digits[place : place + 2 * LEAF_BYTES] for place in range(0, len(digits), 2 * LEAF_BYTES)]
+            yield as_texts(ordered[start : start + CHUNK_RIDERS].tobytes())
 
     @property
     def root(self) -> str:
-        return tagged_all(ROOT_TAG, (leaf.encode() for some in self.in_order() for leaf in some))
+        return root_of(self.ordered())
+
+
+def root_of(ordered: NDArray[np.bytes_]) -> str:
+    """The root over leaves in order, a few at a time: `leaves_root` of their texts, in a few calls."""
+    state = hashlib.sha256(ROOT_TAG.encode() + b"\x00")
+    for start in range(0, ordered.size, CHUNK_RIDERS):
+        texts = np.frombuffer(ordered[start : start + CHUNK_RIDERS].tobytes().hex().encode(), f"V{2 * LEAF_BYTES}")
+        lines = np.empty(texts.size, np.dtype([("length", ">u8"), ("text", texts.dtype)]))
+        lines["length"], lines["text"] = 2 * LEAF_BYTES, texts
+        state.update(lines.tobytes())
+    return state.hexdigest()
 
 
 def leaves_root(leaves: Iterable[str]) -> str:
@@ -76,35 +112,15 @@ def leaves_root(leaves: Iterable[str]) -> str:
 
 def rider_lines(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, bytes]]:
     """Each rider with all their canonical lines, which are adjacent in batches in canonical order."""
-    open_rider: str | None = None
-    parts: list[bytes] = []
-    for batch in batches:
-        if not len(batch):
-            continue
-        content, offsets = canonical.line_bytes(canonical.lines(batch))
-        riders = batch.column("rider").dictionary_encode()
-        codes = riders.indices.to_numpy()
-        starts = np.flatnonzero(np.diff(codes, prepend=-1))
-        names = riders.dictionary.take(pa.array(codes[starts])).to_pylist()
-        ends = np.append(starts[1:], len(batch))
-        for rider, start, end in zip(names, offsets[starts].tolist(), offsets[ends].tolist(), strict=True):
-            if rider != open_rider:
-                if open_rider is not None:
-                    yield open_rider, b"".join(parts)
-                open_rider, parts = rider, []
-            parts.append(bytes(content[start:end]))
-    if open_rider is not None:
-        yield open_rider, b"".join(parts)
+    for block in row_blocks(batches):
+        bounds = block.bounds.tolist()
+        for rider, start, end in zip(block.riders.to_pylist(), bounds[:-1], bounds[1:], strict=True):
+            yield rider, bytes(block.content[start:end])
 
 
 def rows_leaf(salt: bytes, lines: bytes) -> str:
     return tagged(ROWS_LEAF_TAG, salt, lines)
 
 
-def skill_content(row: Sequence[Any]) -> bytes:
-    """A skill's exact bits: rider, mean, sd, outcomes, bins, usable, and, where it moves, its path."""
-    return exact_line(row[:-1] if row[-1] is None else row)
-
-
-def skill_leaf(salt: bytes, row: Sequence[Any]) -> str:
+def skill_leaf(salt: bytes, row: tuple[Any, ...]) -> str:
     return tagged(SKILL_LEAF_TAG, salt, skill_content(row))

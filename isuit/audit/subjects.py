@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from typing import Protocol
 
 import duckdb
@@ -12,11 +12,20 @@ import numpy as np
 import pyarrow as pa
 
 from isuit import canonical
-from isuit.audit.commitments import leaves_root, rider_lines, rows_leaf, skill_leaf
+from isuit.audit.agreement import agreement
+from isuit.audit.blocks import Block, row_blocks, skill_blocks
+from isuit.audit.commitments import (
+    ROWS_LEAF_TAG,
+    SKILL_LEAF_TAG,
+    leaves_root,
+    rider_lines,
+    rows_leaf,
+    skill_leaf,
+)
 from isuit.audit.results import result_digest
 from isuit.documents import from_json
 from isuit.store.cohorts import StoredCohort, metric_columns, stored_outcomes
-from isuit.store.fits import StoredFit, atlas_rows
+from isuit.store.fits import StoredFit, atlas_rows, stored_skills
 from isuit.store.query import rows
 
 # Where each table names the cohort or fit that a row belongs to.
@@ -55,8 +64,6 @@ def check_cohort(
     connection: duckdb.DuckDBPyConnection, cohort: StoredCohort, erased: list[str], found: Findings
 ) -> None:
     """Every remaining row is one that was committed to; with no row gone, the cohort has its hash."""
-    leaves = Leaves(connection, cohort.cohort_hash, "personal.outcomes", found)
-    leaves.check_root(cohort.commitment)
     # Columns of metrics that this cohort does not have: no line and so no leaf speaks of what stands there.
     unused = " OR ".join(
         f"{name} IS NOT NULL" for name in metric_columns(canonical.MOST_METRICS)[len(cohort.metrics) :]
@@ -64,7 +71,44 @@ def check_cohort(
     of_cohort = "SELECT 1 FROM all_outcomes WHERE cohort_hash = ?"
     if unused and rows(connection, f"{of_cohort} AND ({unused}) LIMIT 1", [cohort.cohort_hash]):
         found.disagree("personal.outcomes", f"the rows of {cohort.cohort_hash} hold metrics that it does not have")
+    whole, digest = _agreeing(connection, cohort, erased, found) or _look_at_riders(connection, cohort, erased, found)
+    if whole:
+        found.complete_cohorts += 1
+        if f"{canonical.format_of(cohort.metrics)}:{digest}" != cohort.cohort_hash:
+            found.disagree("personal.outcomes", f"the rows of {cohort.cohort_hash} do not have this hash")
+
+
+def _agreeing(
+    connection: duckdb.DuckDBPyConnection, cohort: StoredCohort, erased: list[str], found: Findings
+) -> tuple[bool, str] | None:
+    """Whether the rows should be all of the cohort's, and their digest; None where it takes a look at every rider.
+
+    Riders who were erased may be back, each under a new leaf; then the empty leaves say nothing about the rows.
+    """
     digest = hashlib.sha256(canonical.header(cohort.outcomes, cohort.metrics))
+    outcomes = _canonical(stored_outcomes(connection, cohort.cohort_hash), found)
+    seen = agreement(
+        connection, cohort.cohort_hash, cohort.commitment, ROWS_LEAF_TAG, _hashed(row_blocks(outcomes), digest), erased
+    )
+    if seen is None or seen.riders > cohort.riders:
+        return None
+    found.erased_leaves += seen.empty
+    return not seen.empty or seen.riders == cohort.riders, digest.hexdigest()
+
+
+def _hashed(blocks: Iterable[Block], digest: hashlib._Hash) -> Generator[Block]:
+    for block in blocks:
+        digest.update(block.content)
+        yield block
+
+
+def _look_at_riders(
+    connection: duckdb.DuckDBPyConnection, cohort: StoredCohort, erased: list[str], found: Findings
+) -> tuple[bool, str]:
+    """The same rider by rider, naming what does not agree."""
+    digest = hashlib.sha256(canonical.header(cohort.outcomes, cohort.metrics))
+    leaves = Leaves(connection, cohort.cohort_hash, "personal.outcomes", found)
+    leaves.check_root(cohort.commitment)
     batches = _canonical(stored_outcomes(connection, cohort.cohort_hash), found)
     for rider, lines in rider_lines(batches):
         digest.update(lines)
@@ -73,11 +117,7 @@ def check_cohort(
     riders = len(leaves.salts)
     if riders > cohort.riders:
         leaves.too_many(cohort.riders)
-    # Riders who were erased may be back, each under a new leaf; then the empty leaves say nothing about the rows.
-    if leaves.close(erased) or riders == cohort.riders:
-        found.complete_cohorts += 1
-        if f"{canonical.format_of(cohort.metrics)}:{digest.hexdigest()}" != cohort.cohort_hash:
-            found.disagree("personal.outcomes", f"the rows of {cohort.cohort_hash} do not have this hash")
+    return leaves.close(erased) or riders == cohort.riders, digest.hexdigest()
 
 
 def _canonical(batches: Iterable[pa.RecordBatch], found: Findings) -> Iterator[pa.RecordBatch]:
@@ -97,6 +137,15 @@ def check_fit(connection: duckdb.DuckDBPyConnection, fit: StoredFit, erased: lis
     atlas = atlas_rows(connection, fit.fit_id)
     if result_digest(fit.kind, fit.discrimination, fit.discrimination_se, atlas) != fit.result_digest:
         found.disagree("ledger.fits", f"{fit.fit_id}: discrimination and curves do not have the recorded result digest")
+    blocks = skill_blocks(stored_skills(connection, fit.fit_id))
+    seen = agreement(connection, fit.fit_id, fit.commitment, SKILL_LEAF_TAG, blocks, erased)
+    if seen is None:
+        _look_at_skills(connection, fit, erased, found)
+    else:
+        found.erased_leaves += seen.empty
+
+
+def _look_at_skills(connection: duckdb.DuckDBPyConnection, fit: StoredFit, erased: list[str], found: Findings) -> None:
     leaves = Leaves(connection, fit.fit_id, "personal.skills", found)
     leaves.check_root(fit.commitment)
     skills = rows(

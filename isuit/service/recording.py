@@ -13,18 +13,11 @@ import pyarrow.compute as pc
 import rfc8785
 
 from isuit import __version__
-from isuit.audit.commitments import (
-    ROWS_LEAF_TAG,
-    SKILL_LEAF_TAG,
-    BareLeaves,
-    committed,
-    rider_lines,
-    skill_content,
-)
+from isuit.audit.blocks import Block, as_salts, as_texts, row_blocks, skill_blocks
+from isuit.audit.commitments import CHUNK_RIDERS, ROWS_LEAF_TAG, SKILL_LEAF_TAG, BareLeaves, committed
 from isuit.audit.log import append_event
 from isuit.audit.results import result_digest
-from isuit.columns import slices
-from isuit.domain import Estimate, FitConfig, Skills
+from isuit.domain import Estimate, FitConfig
 from isuit.ingest import Cohort
 from isuit.record import as_json
 from isuit.store.cohorts import (
@@ -42,7 +35,7 @@ from isuit.store.fits import (
     insert_atlas,
     insert_fit,
     insert_skills,
-    path_text,
+    skill_table,
 )
 from isuit.store.holders import Shared, further_holder, list_holders, still_hold
 from isuit.store.opening import Store
@@ -96,8 +89,8 @@ def register_cohort(connection: duckdb.DuckDBPyConnection, cohort: Cohort, share
         untimed = sum(batch.column("observed_at").null_count for batch in cohort.batches())
     else:
         shared, untimed = None, _store_outcomes(connection, cohort)
-    contents = rider_lines(cohort.batches())
-    bare = _commit(connection, cohort.cohort_hash, ROWS_LEAF_TAG, contents, cohort.report.riders)
+    blocks = row_blocks(cohort.batches())
+    bare = _commit(connection, cohort.cohort_hash, ROWS_LEAF_TAG, blocks, cohort.report.riders)
     record = _cohort_record(cohort, untimed, bare.root)
     insert_cohort(connection, record)
     _log_cohort(connection, record, cohort.report.excluded_rows, listed=shared is not None)
@@ -116,17 +109,20 @@ def return_rows(connection: duckdb.DuckDBPyConnection, cohort: Cohort, known: St
         return 0
     present = pa.array(sorted(here), pa.string())
     holder = further_holder(connection, subject)
-    with writing(connection, "personal.outcomes", holder, 0) as write:
+
+    def gone() -> Iterator[pa.RecordBatch]:
         for batch in cohort.batches():
-            missing = batch.filter(pc.invert(pc.is_in(batch.column("rider").cast(pa.string()), present)))
+            yield batch.filter(pc.invert(pc.is_in(batch.column("rider").cast(pa.string()), present)))
+
+    with writing(connection, "personal.outcomes", holder, 0) as write:
+        for missing in gone():
             if len(missing):
                 write(outcome_rows(holder, missing))
     show(connection)
-    gone = ((rider, lines) for rider, lines in rider_lines(cohort.batches()) if rider not in here)
     before = [leaf for (leaf,) in rows(connection, "SELECT leaf FROM all_leaves WHERE subject = ?", [subject])]
-    new = _commit(connection, subject, ROWS_LEAF_TAG, gone, 0)
+    new = _commit(connection, subject, ROWS_LEAF_TAG, row_blocks(gone()), 0)
     returned = len(new)
-    new.add(before)
+    new.add(bytes.fromhex("".join(before)))
     connection.execute("UPDATE ledger.cohorts SET commitment = ? WHERE cohort_hash = ?", [new.root, subject])
     payload = {"cohort_hash": subject, "commitment": new.root, "riders": returned}
     append_event(connection, "rows-returned", payload, rows={"ledger.cohorts": [subject], "ledger.holders": [subject]})
@@ -144,13 +140,13 @@ def _store_outcomes(connection: duckdb.DuckDBPyConnection, cohort: Cohort) -> in
 
 
 def _commit(
-    connection: duckdb.DuckDBPyConnection, subject: str, tag: str, contents: Iterable[tuple[str, bytes]], count: int
+    connection: duckdb.DuckDBPyConnection, subject: str, tag: str, blocks: Iterable[Block], count: int
 ) -> BareLeaves:
     """A salted leaf over each rider's content, stored some riders at a time; the bare leaves, stored in order."""
     bare = BareLeaves()
     with writing(connection, "personal.commitments", subject, count) as write:
-        for some in committed(tag, contents):
-            write(commitment_rows(subject, some.riders, some.salts, some.leaves))
+        for some in committed(tag, blocks):
+            write(commitment_rows(subject, some.riders, as_salts(some.salts), as_texts(some.leaves)))
             bare.add(some.leaves)
     with writing(connection, "ledger.leaves", subject, count) as write:
         for leaves in bare.in_order():
@@ -249,18 +245,10 @@ def _commit_skills(connection: duckdb.DuckDBPyConnection, fit_id: str, estimate:
     skills = estimate.skills
     if skills is None or not skills.riders:
         return None
-    insert_skills(connection, fit_id, skills)
-    contents = ((row[0], skill_content(row)) for row in _skill_rows(skills))
-    return _commit(connection, fit_id, SKILL_LEAF_TAG, contents, len(skills.riders))
-
-
-def _skill_rows(skills: Skills) -> Iterator[tuple[Any, ...]]:
-    """Rider, mean, sd, outcomes, bins, usable, path; as Python's own values only a few riders at a time."""
-    columns = (skills.mean, skills.sd, skills.outcomes, skills.bins, skills.usable)
-    for part in slices(len(skills.riders)):
-        riders = skills.riders[part]
-        paths = [None] * len(riders) if skills.paths is None else [path_text(path) for path in skills.paths[part]]
-        yield from zip(riders, *(column[part].tolist() for column in columns), paths, strict=True)
+    table = skill_table(skills)
+    insert_skills(connection, fit_id, table)
+    blocks = skill_blocks(table.to_batches(CHUNK_RIDERS))
+    return _commit(connection, fit_id, SKILL_LEAF_TAG, blocks, table.num_rows)
 
 
 def canonical_json(value: Any) -> str:

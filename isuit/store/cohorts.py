@@ -11,8 +11,7 @@ import pyarrow as pa
 
 from isuit import canonical
 from isuit.store import holders, parts
-from isuit.store.part_files import batches_of
-from isuit.store.query import batches, first, rows
+from isuit.store.query import first, rows
 
 
 # The order of the canonical lines (docs/contract.md, section 3): a null is an empty field and comes first, TAB sorts
@@ -104,8 +103,9 @@ def stored_outcomes(
     metrics = _metrics(connection, cohort_hash)
     schema = canonical.schema_of(metrics)
     names = ["rider", "site", "observed_at", *metric_columns(len(metrics)), "outcome"]
-    order = f"ORDER BY {canonical_order(len(metrics))}" if ordered else ""
-    for batch in _in_order(connection, cohort_hash, names, order):
+    order = canonical_order(len(metrics)) if ordered else ""
+    held = holders.holders_of(connection, cohort_hash)
+    for batch in parts.in_order(connection, "personal.outcomes", held, names, order):
         columns = [
             column.cast(field.type) if field.name == "observed_at" else column
             for field, column in zip(schema, batch.select(names).columns, strict=True)
@@ -118,32 +118,26 @@ def order_of(connection: duckdb.DuckDBPyConnection, cohort_hash: str) -> str:
     return canonical_order(len(_metrics(connection, cohort_hash)))
 
 
-def _in_order(
-    connection: duckdb.DuckDBPyConnection, cohort_hash: str, names: list[str], order: str
-) -> Iterator[pa.RecordBatch]:
-    """A cohort's rows in canonical order: those of its parts, one after the other, or sorted from where they are."""
-    held = holders.holders_of(connection, cohort_hash)
-    found = parts.parts_of(connection, "personal.outcomes", held[0]) if len(held) == 1 else []
-    beside = first(connection, "SELECT 1 FROM personal.outcomes WHERE cohort_hash = ? LIMIT 1", held[:1])
-    if found and not beside and not parts.hides(connection):
-        folder = parts.folder_of(connection)
-        for part in found:
-            yield from batches_of(part.path(folder), names)
-        return
-    query = f"SELECT {', '.join(names)} FROM {holders.HELD} WHERE {holders.among(held)} {order}"
-    yield from batches(connection, query, held)
+def stored_commitments(connection: duckdb.DuckDBPyConnection, subject: str) -> Iterator[pa.RecordBatch]:
+    """Rider, salt and leaf of a cohort or fit, by rider; read beside its rows."""
+    columns = ["rider", "salt", "leaf"]
+    return parts.in_order(connection, "personal.commitments", [subject], columns, "rider", at_once=True)
 
 
-def commitment_rows(subject: str, riders: list[str], salts: list[bytes], leaves: list[str]) -> pa.Table:
+def stored_leaves(connection: duckdb.DuckDBPyConnection, subject: str) -> Iterator[pa.RecordBatch]:
+    """The bare leaves of a cohort or fit, in any order."""
+    return parts.in_order(connection, "ledger.leaves", [subject], ["leaf"], "")
+
+
+def commitment_rows(subject: str, riders: pa.Array, salts: pa.Array, leaves: pa.Array) -> pa.Table:
     """Rows of `personal.commitments`: who stands behind which leaf."""
-    columns = {"rider": riders, "salt": pa.array(salts, pa.binary()), "leaf": leaves}
-    return pa.table(_named(subject, len(riders)) | columns)
+    return pa.table(_named(subject, len(riders)) | {"rider": riders, "salt": salts, "leaf": leaves})
 
 
-def leaf_rows(subject: str, leaves: list[str]) -> pa.Table:
+def leaf_rows(subject: str, leaves: pa.Array) -> pa.Table:
     """Rows of `ledger.leaves`, which must come sorted by value: another order would tell whose they are."""
     return pa.table(_named(subject, len(leaves)) | {"leaf": leaves})
 
 
-def _named(subject: str, count: int) -> dict[str, pa.Array | list[str]]:
+def _named(subject: str, count: int) -> dict[str, pa.Array]:
     return {"subject": pa.repeat(subject, count)}

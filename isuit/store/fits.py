@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import astuple, dataclass
 from datetime import date, datetime
 from typing import Any, NamedTuple
@@ -147,8 +148,8 @@ def skill_table(skills: Skills) -> pa.Table:
     return pa.table(columns)
 
 
-def insert_skills(connection: duckdb.DuckDBPyConnection, fit_id: str, skills: Skills) -> None:
-    table = skill_table(skills)
+def insert_skills(connection: duckdb.DuckDBPyConnection, fit_id: str, table: pa.Table) -> None:
+    """The rows of `skill_table`."""
     with parts.writing(connection, "personal.skills", fit_id, table.num_rows) as write:
         write(table.add_column(0, "fit_id", pa.repeat(fit_id, table.num_rows)))
 
@@ -214,6 +215,14 @@ def skill_rows(connection: duckdb.DuckDBPyConnection, fit_id: str, paths: bool =
         "FROM all_skills WHERE fit_id = ? ORDER BY rider"
     )
     return arrow(connection, query, [fit_id])
+
+
+SKILL_COLUMNS = ["rider", "skill_mean", "skill_sd", "n_outcomes", "n_bins", "usable", "path"]
+
+
+def stored_skills(connection: duckdb.DuckDBPyConnection, fit_id: str) -> Iterator[pa.RecordBatch]:
+    """A fit's skills by rider, some at a time; parts from before skill could move have no column `path`."""
+    return parts.in_order(connection, "personal.skills", [fit_id], SKILL_COLUMNS, "rider")
 
 
 def current_atlas(connection: duckdb.DuckDBPyConnection) -> pa.Table:

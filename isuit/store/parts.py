@@ -20,7 +20,7 @@ not listed there is nothing: what a killed import left, or what an erasure repla
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
@@ -32,7 +32,7 @@ import pyarrow.compute as pc
 
 from isuit.errors import StoreError
 from isuit.store import holders
-from isuit.store.part_files import SUFFIX, Part, PartFile, may_hold, overwrite
+from isuit.store.part_files import SUFFIX, Part, PartFile, batches_of, may_hold, overwrite
 from isuit.store.paths import sync
 from isuit.store.query import arrow, batches, insert, quoted, rows
 
@@ -243,6 +243,32 @@ def _make_view(connection: duckdb.DuckDBPyConnection, name: str, source: str, *,
     except duckdb.Error:
         if not inspect:  # verification names what cannot be read
             raise
+
+
+def in_order(
+    connection: duckdb.DuckDBPyConnection,
+    table: str,
+    names: Sequence[str],
+    columns: list[str],
+    order: str,
+    *,
+    at_once: bool = False,
+) -> Iterator[pa.RecordBatch]:
+    """The rows under some names (of cohorts, fits) in order: those of parts one after the other, or else sorted.
+
+    With `at_once` the connection is free for other questions as soon as this returns: rows that are not in parts are
+    then in memory. Columns that came later than a part are missing there.
+    """
+    subject = PARTED[table].subject
+    found = parts_of(connection, table, names[0]) if len(names) == 1 else []
+    beside = found and rows(connection, f"SELECT 1 FROM {table} WHERE {subject} = ? LIMIT 1", names)
+    if found and not beside and not hides(connection):
+        folder = folder_of(connection)
+        return (batch for part in found for batch in batches_of(part.path(folder), columns))
+    by = f"ORDER BY {order}" if order else ""
+    marks = ", ".join("?" * len(names))
+    query = f"SELECT {', '.join(columns)} FROM {VIEWS[table]} WHERE {subject} IN ({marks}) {by}"
+    return iter(arrow(connection, query, names).to_batches()) if at_once else batches(connection, query, names)
 
 
 def hides(connection: duckdb.DuckDBPyConnection) -> bool:

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from cohort_stores import MARKED, contents, files_with, held, small_parts, small_store
 
+from isuit.audit import subjects
 from isuit.domain import FitConfig
 from isuit.erasure import part_copies, rewrite
 from isuit.errors import NotFound, StoreError, Unfinished, UnfinishedWarning
@@ -73,6 +74,14 @@ def test_an_older_store_is_moved_to_parts_and_holds_the_same(tables: Path, store
     assert len(found) == len(files(store)) > 20
     assert rows_of(store) == rows_of(tables)
     assert verify(store).disagreements == []
+
+
+def test_nobody_is_looked_at_by_verify_where_parts_agree(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    delete_riders(store, [MARKED])
+    monkeypatch.delattr(subjects, "Leaves")
+    report = verify(store)
+    assert report.disagreements == []
+    assert report.erased_leaves > 0
 
 
 @pytest.mark.parametrize("place", [0, -1])
