@@ -26,13 +26,14 @@ from isuit.audit.log import append_event, instant, log_head, read_log
 from isuit.erasure import rewrite
 from isuit.erasure.elsewhere import search_elsewhere
 from isuit.erasure.part_copies import mark
-from isuit.erasure.personal import DIGESTS, PersonalTable, personal_tables, resolve, searching
+from isuit.erasure.personal import DIGESTS, PersonalTable, is_text, personal_tables, resolve, searching
 from isuit.erasure.receipt import FORMAT, KEPT
-from isuit.erasure.rewrite import ERASURE, fingerprint
+from isuit.erasure.rewrite import ERASURE, fingerprints
 from isuit.errors import PolicyRefusal, StoreError
 from isuit.published import ErasurePlan
 from isuit.spelling import fold
 from isuit.store.opening import Store
+from isuit.store.part_files import Part
 from isuit.store.parts import narrowed, parts_rows, riders_in
 from isuit.store.query import rows
 
@@ -80,22 +81,36 @@ class Search:
 
 def search(connection: duckdb.DuckDBPyConnection, riders: Sequence[str]) -> Search:
     """Find the riders everywhere; refuses unknown riders, and a store with a person where no person belongs."""
-    persons = list(dict.fromkeys(resolve(connection, riders)))
     tables = personal_tables(connection)
-    names = frozenset().union(*persons)
+    given = frozenset(rider for rider in riders if is_text(rider))
+    with searching(connection, given), narrowed(connection, given) as candidates:
+        persons = list(dict.fromkeys(resolve(connection, riders, tables)))
+        names = frozenset().union(*persons)
+        if names == given:
+            return _search(connection, persons, tables, candidates)
     with searching(connection, names), narrowed(connection, names) as candidates:
-        counts = {}
-        for table in tables:
-            query = f"SELECT (SELECT count(*) FROM {table.name}), count(*) FROM {table.source} WHERE {table.about}"
-            [(total, mine)] = rows(connection, query)
-            counts[table.name] = (total + parts_rows(connection, table.name), mine)
-        leaves: dict[str, list[str]] = {}
-        for subject, leaf in rows(
-            connection, "SELECT subject, leaf FROM all_commitments WHERE rider IN (SELECT name FROM persons)"
-        ):
-            leaves.setdefault(subject, []).append(leaf)
-        parts = riders_in(connection, candidates)
-        elsewhere = search_elsewhere(connection, tables, names)
+        return _search(connection, persons, tables, candidates)
+
+
+def _search(
+    connection: duckdb.DuckDBPyConnection,
+    persons: list[frozenset[str]],
+    tables: list[PersonalTable],
+    candidates: list[Part],
+) -> Search:
+    """What the tables and the parts that may hold the persons say; inside `searching` and `narrowed`."""
+    counts = {}
+    for table in tables:
+        query = f"SELECT (SELECT count(*) FROM {table.name}), count(*) FROM {table.source} WHERE {table.about}"
+        [(total, mine)] = rows(connection, query)
+        counts[table.name] = (total + parts_rows(connection, table.name), mine)
+    leaves: dict[str, list[str]] = {}
+    for subject, leaf in rows(
+        connection, "SELECT subject, leaf FROM all_commitments WHERE rider IN (SELECT name FROM persons)"
+    ):
+        leaves.setdefault(subject, []).append(leaf)
+    parts = riders_in(connection, candidates)
+    elsewhere = search_elsewhere(connection, tables, frozenset().union(*persons))
     if elsewhere.blocking:
         raise PolicyRefusal(
             f"the ID also stands in {', '.join(elsewhere.blocking)}, where no rider belongs: nothing was erased, "
@@ -165,11 +180,12 @@ def decide(store: Store, riders: Sequence[str], *, suppress: bool, bindings: Seq
 
 def _delete(connection: duckdb.DuckDBPyConnection, found: Search) -> None:
     """Delete, and check in the same transaction that the riders' rows went and that no other row did or changed."""
+    others = fingerprints(connection, {table.name: f"NOT ({table.about})" for table in found.tables})
     for table in found.tables:
-        others = fingerprint(connection, table.name, f"NOT ({table.about})")
         connection.execute(f"DELETE FROM {table.name} WHERE {table.about}")
-        if fingerprint(connection, table.name) != others:
-            raise StoreError(f"deleting from {table.name} would have changed other riders' rows; nothing was erased.")
+    for name, left in fingerprints(connection, {table.name: "true" for table in found.tables}).items():
+        if left != others[name]:
+            raise StoreError(f"deleting from {name} would have changed other riders' rows; nothing was erased.")
 
 
 def _suppress(connection: duckdb.DuckDBPyConnection, key: bytes, names: frozenset[str]) -> int:

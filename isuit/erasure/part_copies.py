@@ -9,7 +9,7 @@ with its swap (`isuit.erasure.rewrite`) all parts change at once, and what it do
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from datetime import datetime
 from itertools import accumulate
 from pathlib import Path
@@ -20,10 +20,8 @@ import pyarrow.compute as pc
 
 from isuit.audit.digests import rider_digest
 from isuit.errors import Unfinished
-from isuit.store.connection import connect
-from isuit.store.part_files import Part, PartFile, batches_of, gaps, schema_of
+from isuit.store.part_files import Part, PartFile, batches_of, gaps, packed_batches_of
 from isuit.store.parts import PENDING, folder_of, listed
-from isuit.store.paths import StorePaths
 from isuit.store.query import rows
 
 
@@ -55,25 +53,26 @@ def pending_names(connection: duckdb.DuckDBPyConnection, key: bytes) -> list[str
     return sorted(names)
 
 
-def copy_parts(paths: StorePaths, key: bytes, reached: Callable[[str], None]) -> dict[str, Part]:
-    """Write every part that pending work names anew; by the old name, what is to be listed instead."""
-    connection = connect(paths.database, paths.spill, read_only=True)
-    try:
-        work, known = pending(connection), listed(connection)
-    finally:
-        connection.close()
+def copy_parts(
+    comparing: duckdb.DuckDBPyConnection,
+    folder: Path,
+    key: bytes,
+    work: Mapping[str, Set[str]],
+    known: Iterable[Part],
+    reached: Callable[[str], None],
+) -> dict[str, Part]:
+    """Write every part that pending work names anew; by the old name, what is to be listed instead.
+
+    `comparing` is a connection to any database: the files are read with it.
+    """
     copies: dict[str, Part] = {}
     riders: dict[str, str] = {}
-    comparing = connect(Path(":memory:"), paths.spill, read_only=False)
-    try:
-        # Outcomes first: they have the fewest riders to compute digests of.
-        for part in sorted(known, key=lambda part: part.holds != "personal.outcomes"):
-            if part.part in work:
-                gone = _names(part.path(paths.parts), key, work[part.part], riders)
-                copies[part.part] = _copy(part, paths.parts, gone, comparing)
-                reached("part written")
-    finally:
-        comparing.close()
+    # Outcomes first: they have the fewest riders to compute digests of.
+    for part in sorted(known, key=lambda part: part.holds != "personal.outcomes"):
+        if part.part in work:
+            gone = _names(part.path(folder), key, work[part.part], riders)
+            copies[part.part] = _copy(part, folder, gone, comparing)
+            reached("part written")
     return copies
 
 
@@ -91,9 +90,10 @@ def _names(path: Path, key: bytes, digests: Set[str], riders: dict[str, str]) ->
 
 def _copy(part: Part, folder: Path, names: list[str], comparing: duckdb.DuckDBPyConnection) -> Part:
     old, gone = part.path(folder), _array(names)
-    file = PartFile(folder, schema_of(old))
+    schema, batches = packed_batches_of(old)
+    file = PartFile(folder, schema)
     try:
-        for batch in batches_of(old):
+        for batch in batches:
             others = pc.invert(pc.is_in(batch.column("rider"), value_set=gone))
             file.add(pa.Table.from_batches([batch.filter(others)]))
         size, digest = file.close()

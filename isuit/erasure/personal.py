@@ -14,7 +14,7 @@ import duckdb
 import pyarrow as pa
 
 from isuit.errors import NotFound, StoreError
-from isuit.store.parts import VIEWS, narrowed
+from isuit.store.parts import VIEWS
 from isuit.store.query import rows
 
 # Tables of `personal` whose riders stand elsewhere than in a column `rider`, or not only there.
@@ -93,28 +93,28 @@ def searching(connection: duckdb.DuckDBPyConnection, names: Iterable[str]) -> It
             connection.execute("RESET VARIABLE persons")
 
 
-def resolve(connection: duckdb.DuckDBPyConnection, riders: Iterable[str]) -> list[frozenset[str]]:
+def resolve(
+    connection: duckdb.DuckDBPyConnection, riders: Iterable[str], tables: Iterable[PersonalTable]
+) -> list[frozenset[str]]:
     """For each rider, every name the store has for them: the ID and its token, whichever of the two was given.
 
-    Raises `NotFound`, by position and not by name, when the store holds nothing about one of them.
+    Runs inside `searching` for the riders. Raises `NotFound`, by position and not by name, when the store holds nothing
+    about one of them.
     """
     given = list(dict.fromkeys(riders))
-    tables = personal_tables(connection)
-    with searching(connection, (rider for rider in given if is_text(rider))):
-        paired: dict[str, set[str]] = {}
-        for rider, token in rows(
-            connection,
-            "SELECT rider, token FROM personal.pseudonyms WHERE rider IN (SELECT name FROM persons) "
-            "OR token IN (SELECT name FROM persons)",
-        ):
-            paired.setdefault(rider, set()).add(token)
-            paired.setdefault(token, set()).add(rider)
-        known: set[str] = set()
-        with narrowed(connection, (rider for rider in given if is_text(rider))):
-            for table in tables:
-                for column in table.rider_columns:
-                    query = f"SELECT name FROM persons SEMI JOIN {table.source} found ON persons.name = found.{column}"
-                    known.update(name for (name,) in rows(connection, query))
+    paired: dict[str, set[str]] = {}
+    for rider, token in rows(
+        connection,
+        "SELECT rider, token FROM personal.pseudonyms WHERE rider IN (SELECT name FROM persons) "
+        "OR token IN (SELECT name FROM persons)",
+    ):
+        paired.setdefault(rider, set()).add(token)
+        paired.setdefault(token, set()).add(rider)
+    known: set[str] = set()
+    for table in tables:
+        for column in table.rider_columns:
+            query = f"SELECT name FROM persons SEMI JOIN {table.source} found ON persons.name = found.{column}"
+            known.update(name for (name,) in rows(connection, query))
     unknown = [position for position, rider in enumerate(given, start=1) if rider not in known]
     if unknown:
         which = "" if len(given) == 1 else f" (number {', '.join(map(str, unknown[:10]))} of those given)"

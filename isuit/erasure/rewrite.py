@@ -25,16 +25,17 @@ reader; the next command that gets the store to itself tries again.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import NamedTuple
 
 import duckdb
 import rfc8785
 
 from isuit.audit.log import append_event
 from isuit.erasure.part_copies import copy_parts
+from isuit.erasure.part_copies import pending as pending_parts
 from isuit.erasure.receipt import METHOD, read_receipt
 from isuit.errors import StoreError, Unfinished
 from isuit.published import ErasureReceipt
@@ -83,23 +84,32 @@ def finish(paths: StorePaths, key: bytes, progress: Progress = _silent) -> Erasu
 def _finish(paths: StorePaths, key: bytes, progress: Progress) -> ErasureReceipt | None:
     _drop_retired(paths)
     receipt = None
-    if receipts := _settle(paths):
-        copies = copy_parts(paths, key, reached)
-        receipt = _copy(paths, key, receipts, copies, progress)
+    if work := _settle(paths):
+        receipt, listed = _copy(paths, key, work, progress)
         _swap(paths)
-        _drop_retired(paths)
+        _drop_retired(paths, listed)
     sweep(paths.spill)
     reached("swept")
     return receipt
 
 
-def _settle(paths: StorePaths) -> list[str]:
-    """Close the database with nothing outside its file; the receipts whose rewrite is pending."""
+class _Work(NamedTuple):
+    """What was decided and is to be done."""
+
+    receipts: list[str]
+    parts: dict[str, set[str]]  # by part, keyed digests of those who have to go
+    known: list[Part]  # all parts of the store
+
+
+def _settle(paths: StorePaths) -> _Work | None:
+    """Close the database with nothing outside its file; the work that is pending, if any is."""
     connection = connect(paths.database, paths.spill, read_only=False)
     try:
         pending = rows(connection, "SELECT work, subject FROM ledger.pending")
         if any(work not in (ERASURE, parts.PENDING) for work, _ in pending):
             raise StoreError("the store holds unfinished work of a newer version; install that version to finish it.")
+        receipts = [subject for work, subject in pending if work == ERASURE]
+        found = _Work(receipts, pending_parts(connection), parts.listed(connection))
         connection.execute("CHECKPOINT")
     finally:
         connection.close()
@@ -107,39 +117,39 @@ def _settle(paths: StorePaths) -> list[str]:
         # It would be applied to the new file. A checkpoint removes it unless its end was torn off.
         raise Unfinished(f"{paths.wal} cannot be taken into the database, and no erasure can be finished; {WAY_OUT}")
     reached("settled")
-    return [subject for work, subject in pending if work == ERASURE]
+    return found if receipts else None
 
 
-def _copy(
-    paths: StorePaths, key: bytes, receipts: list[str], copies: Mapping[str, Part], progress: Progress
-) -> ErasureReceipt:
-    """Write the new file: every row of the old one, the names of copied parts, and the completion of the receipts."""
+def _copy(paths: StorePaths, key: bytes, work: _Work, progress: Progress) -> tuple[ErasureReceipt, list[str]]:
+    """Write the new file: every row of the old one, the names of copied parts, and the completion of the receipts.
+
+    Gives the last receipt, and the parts that the new file lists. One connection does it all: opening one costs as much
+    as copying a part. It has one thread, because several put a short row group and the full ones after it together a
+    second time; what they wrote first then lies in free blocks, 18 of 66 where a cohort of 20,000 outcomes is followed
+    by one of 400,000.
+    """
     connection = connect(Path(":memory:"), paths.spill, read_only=False)
     try:
+        connection.execute("SET threads = 1")
+        copies = copy_parts(connection, paths.parts, key, work.parts, work.known, reached)
         connection.execute(f"ATTACH {quoted(str(paths.database))} AS old (READ_ONLY)")
         connection.execute(f"ATTACH {quoted(str(paths.rewritten))} AS new (STORAGE_VERSION '{STORAGE_VERSION}')")
         connection.execute("BEGIN")
         connection.execute("COPY FROM DATABASE old TO new (SCHEMA)")
         connection.execute("USE new")
-        compared: dict[str, int] = {}
-        sizes = _sizes(connection)
-        for table in sizes:
-            progress("rewrite", sum(sizes[done] for done in compared) / (sum(sizes.values()) or 1))
-            compared[table] = _copy_table(connection, table, receipts, list(copies))
-        progress("rewrite", 1.0)
-        del compared[PENDING]
+        compared = _copy_tables(connection, work.receipts, list(copies), progress)
         parts.insert_parts(connection, copies.values())
         for part in copies.values():
             compared[part.holds] = compared.get(part.holds, 0) + part.row_count
         reached("copied")
-        for receipt_id in receipts:
+        for receipt_id in work.receipts:
             _complete(connection, key, receipt_id, compared, ["ledger.parts"] if copies else [])
-        with _one_thread(connection):
-            connection.execute("COMMIT")
-            reached("committed")
-            connection.execute("CHECKPOINT new")
+        connection.execute("COMMIT")
+        reached("committed")
+        connection.execute("CHECKPOINT new")
         _inspect(connection)
-        receipt = read_receipt(connection, receipts[-1])
+        receipt = read_receipt(connection, work.receipts[-1])
+        listed = [part.part for part in parts.listed(connection)]
         connection.execute("USE memory")
         connection.execute("DETACH new")
     finally:
@@ -147,7 +157,7 @@ def _copy(
     if paths.rewritten.with_name(paths.rewritten.name + ".wal").exists():
         raise Unfinished(f"the rewritten database has a write-ahead log left and was dropped; {WAY_OUT}")
     reached("written")
-    return receipt
+    return receipt, listed
 
 
 def _sizes(connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
@@ -159,39 +169,34 @@ def _sizes(connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
     return dict(rows(connection, query))
 
 
-def _copy_table(connection: duckdb.DuckDBPyConnection, table: str, receipts: list[str], replaced: list[str]) -> int:
-    """Copy a table in its order and compare; the number of rows.
+def _copy_tables(
+    connection: duckdb.DuckDBPyConnection, receipts: list[str], replaced: list[str], progress: Progress
+) -> dict[str, int]:
+    """Copy every table in its order and compare; the number of rows of each.
 
     Pending work and receipts are completed instead, and parts that are `replaced` are listed under their new names.
     """
-    if table == PENDING:
-        return 0
-    where, arguments = "true", []
-    if table == "ledger.receipts":
-        where, arguments = "NOT list_contains(?, receipt_id)", [receipts]
-    elif table == "ledger.parts":
-        where, arguments = "NOT list_contains(?::VARCHAR[], part)", [replaced]
-    with _one_thread(connection):
-        connection.execute(f"INSERT INTO new.{table} SELECT * FROM old.{table} WHERE {where}", arguments)
-    before = fingerprint(connection, table, where, arguments, database="old")
-    if fingerprint(connection, table, database="new") != before:
-        raise Unfinished(f"the copy of {table} is not identical and was dropped; {WAY_OUT}")
-    return before[0]
+    sizes = _sizes(connection)
+    copied = [table for table in sizes if table != PENDING]
+    where = dict.fromkeys(copied, "true")
+    where["ledger.receipts"] = f"receipt_id NOT IN ({_texts(receipts)})"
+    if replaced:
+        where["ledger.parts"] = f"part NOT IN ({_texts(replaced)})"
+    for done, table in enumerate(copied):
+        progress("rewrite", sum(sizes[name] for name in copied[:done]) / (sum(sizes.values()) or 1))
+        connection.execute(f"INSERT INTO new.{table} SELECT * FROM old.{table} WHERE {where[table]}")
+    progress("rewrite", 1.0)
+    before = fingerprints(connection, {f"old.{table}": where[table] for table in copied})
+    after = fingerprints(connection, {f"new.{table}": "true" for table in copied})
+    for table in copied:
+        if before[f"old.{table}"] != after[f"new.{table}"]:
+            raise Unfinished(f"the copy of {table} is not identical and was dropped; {WAY_OUT}")
+    return {table: before[f"old.{table}"][0] for table in copied}
 
 
-@contextmanager
-def _one_thread(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
-    """For writing: several threads put a short row group and the full ones after it together a second time.
-
-    What they wrote first then lies in free blocks, 18 of 66 where a cohort of 20,000 outcomes is followed by one of
-    400,000. Comparing, which reads everything twice, has all threads.
-    """
-    [(threads,)] = rows(connection, "SELECT current_setting('threads')")
-    connection.execute("SET threads = 1")
-    try:
-        yield
-    finally:
-        connection.execute(f"SET threads = {threads}")
+def _texts(values: list[str]) -> str:
+    """Names that the program made, as SQL."""
+    return ", ".join(map(quoted, values))
 
 
 def _complete(
@@ -210,33 +215,28 @@ def _complete(
     append_event(connection, "erasure-completed", payload, rows=written, tables=changed, key=key)
 
 
-def fingerprint(
-    connection: duckdb.DuckDBPyConnection,
-    table: str,
-    where: str = "true",
-    arguments: list[list[str]] | None = None,
-    database: str = "",
-) -> tuple[int, int | None]:
-    """Rows and the sum of their hashes, whatever their order: finds what a failing disk or copy would change.
+def fingerprints(connection: duckdb.DuckDBPyConnection, tables: Mapping[str, str]) -> dict[str, tuple[int, int | None]]:
+    """By table, those rows that meet a condition and the sum of their hashes, whatever their order.
 
-    It is no commitment (64-bit hashes that are not cryptographic): against tampering there are the leaves and the log.
+    It finds what a failing disk or copy would change. It is no commitment (64-bit hashes that are not cryptographic):
+    against tampering there are the leaves and the log.
     """
-    place = f"{database}.{table}" if database else table
-    query = f"SELECT count(*), sum(hash(one)::HUGEINT) FROM {place} one WHERE {where}"
-    [(count, total)] = rows(connection, query, arguments or [])
-    return count, total
+    query = " UNION ALL ".join(
+        f"SELECT '{table}', count(*), sum(hash(one)::HUGEINT) FROM {table} one WHERE {where}"
+        for table, where in tables.items()
+    )
+    return {table: (count, total) for table, count, total in rows(connection, query)}
 
 
 def _inspect(connection: duckdb.DuckDBPyConnection) -> None:
     """No deleted row hides in a segment."""
-    for table in _sizes(connection):
-        [(logical,)] = rows(connection, f"SELECT count(*) FROM {table}")
-        physical = rows(
-            connection,
-            f"SELECT sum(count) FROM pragma_storage_info('new.{table}') "
-            "GROUP BY column_name, column_path, segment_type",
-        )
-        if any(count != logical for (count,) in physical):
+    query = " UNION ALL ".join(
+        f"SELECT '{table}', sum(count), (SELECT count(*) FROM {table}) FROM pragma_storage_info('new.{table}') "
+        "GROUP BY column_name, column_path, segment_type"
+        for table in _sizes(connection)
+    )
+    for table, physical, logical in rows(connection, query):
+        if physical != logical:
             raise Unfinished(f"the rewritten {table} holds rows that no query shows and was dropped; {WAY_OUT}")
 
 
@@ -253,12 +253,15 @@ def _swap(paths: StorePaths) -> None:
     reached("swapped")
 
 
-def _drop_retired(paths: StorePaths) -> None:
-    """Destroy the retired file; but if it still is the database (no swap happened), only its second name goes."""
+def _drop_retired(paths: StorePaths, listed: Iterable[str] | None = None) -> None:
+    """Destroy the retired file; but if it still is the database (no swap happened), only its second name goes.
+
+    `listed` are the parts that the database lists, where that is known.
+    """
     if not paths.retired.exists():
         return
     if not paths.retired.samefile(paths.database):
-        _remove_replaced(paths)
+        _remove_replaced(paths, listed)
         overwrite(paths.retired, lambda: reached("overwriting"))
         reached("overwritten")
     paths.retired.unlink()
@@ -266,9 +269,12 @@ def _drop_retired(paths: StorePaths) -> None:
     reached("destroyed")
 
 
-def _remove_replaced(paths: StorePaths) -> None:
+def _remove_replaced(paths: StorePaths, listed: Iterable[str] | None) -> None:
     """Parts that the database no longer lists go before the retired one, which says that there is work left."""
     if not paths.parts.is_dir():
+        return
+    if listed is not None:
+        parts.remove_others(paths.parts, listed, reached)
         return
     connection = connect(paths.database, paths.spill, read_only=not paths.wal.exists())
     try:

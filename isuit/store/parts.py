@@ -324,6 +324,11 @@ def remove_unlisted(connection: duckdb.DuckDBPyConnection, tell: Callable[[str],
         names = {name for (name,) in rows(connection, "SELECT part FROM ledger.parts")}
     except duckdb.CatalogException:  # without the list nothing can be told to be unlisted
         return
+    remove_others(folder, names, tell)
+
+
+def remove_others(folder: Path, names: Iterable[str], tell: Callable[[str], None] = lambda step: None) -> None:
+    """Overwrite and remove every file that is not a part with one of the names; needs the exclusive lock."""
     kept = {folder / (name + SUFFIX) for name in names}
     strange = [entry for entry in folder.iterdir() if entry not in kept]
     for entry in strange:
