@@ -75,7 +75,7 @@ GRAPH = {
     ),
     # The use cases, and who calls them.
     "service": Allowed(
-        "audit canonical cluster columns documents domain erasure errors estimator files ingest limits look pages "
+        "audit canonical cluster documents domain erasure errors estimator files ingest limits look pages "
         "published reading record release shown store tables",
         "duckdb matplotlib numpy pyarrow rfc8785",
     ),

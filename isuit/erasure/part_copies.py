@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from isuit.audit.digests import rider_digest
 from isuit.errors import Unfinished
-from isuit.store.part_files import Part, PartFile, batches_of, gaps, packed_batches_of
+from isuit.store.part_files import Part, PartFile, batches_of, batches_to_copy, gaps
 from isuit.store.parts import PENDING, folder_of, listed
 from isuit.store.query import rows
 
@@ -90,7 +90,7 @@ def _names(path: Path, key: bytes, digests: Set[str], riders: dict[str, str]) ->
 
 def _copy(part: Part, folder: Path, names: list[str], comparing: duckdb.DuckDBPyConnection) -> Part:
     old, gone = part.path(folder), _array(names)
-    schema, batches = packed_batches_of(old)
+    schema, batches = batches_to_copy(old)
     file = PartFile(folder, schema)
     try:
         for batch in batches:
