@@ -95,6 +95,7 @@ def test_who_sees_no_picture_is_told_what_it_shows() -> None:
     assert "urls" not in PROJECT
 
 
+@pytest.mark.long
 def test_the_action_audits(store_copy: Path, tmp_path: Path) -> None:
     """Its own script, in the shell that it names: what passes, what fails, and an input that would be a command."""
     step = next(step for step in ACTION["runs"]["steps"] if step.get("name") == "Audit")

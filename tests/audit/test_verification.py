@@ -77,6 +77,7 @@ def test_an_untouched_store_agrees(tampering: Tampering) -> None:
     assert found.log_length == len(read_log(tampering.connection))
 
 
+@pytest.mark.long
 def test_a_change_of_any_value_names_its_table(tampering: Tampering) -> None:
     chance = random.Random(5)
     tried = 0
@@ -167,8 +168,9 @@ def test_nulls_extremes_and_other_types_in_any_column_are_reported(tampering: Ta
         assert (shape.partition("{c}")[2] or ' DROP "') in everything
 
 
+@pytest.mark.long
 def test_two_rows_that_change_places_end_in_a_report(tampering: Tampering) -> None:
-    for table, column, *_ in tampering.columns():
+    for table, column, *_ in tampering.columns()[::2]:  # tests/fuzz/edits.py tries all
         ids = tampering.row_ids(table)
         if len(ids) > 1:
             first, last = ids[0], ids[-1]

@@ -107,6 +107,7 @@ def test_every_file_is_there(written: Path) -> None:
     assert "| Held-out Brier skill, 70/30" in (written / "results.md").read_text()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("threads", ["1", "2"])
 def test_the_same_bytes_whatever_the_threads(written: Path, tmp_path: Path, threads: str) -> None:
     done = demo("--out", tmp_path, "--json", OPENBLAS_NUM_THREADS=threads, OMP_NUM_THREADS=threads)
@@ -122,6 +123,7 @@ def test_the_papers_command_is_the_same_program(written: Path, tmp_path: Path) -
     assert (tmp_path / "stats.json").read_bytes() == (written / "stats.json").read_bytes()
 
 
+@pytest.mark.long
 def test_options_change_the_cohort_and_leave_the_paper_out(tmp_path: Path) -> None:
     options = ["--seed", "7", "--riders", "40", "--outcomes", "25", "--discrimination", "1.5", "--optimum", "20"]
     done = demo("--out", tmp_path, *options, "--width", "9", "--floor", "-0.5", "--replicates", "3", "--json")

@@ -248,6 +248,7 @@ def limited(*command: str | Path, memory: int = 3 << 30) -> subprocess.Completed
     )  # fmt: skip
 
 
+@pytest.mark.long
 def test_bombs_are_refused_before_they_go_off(tmp_path: Path) -> None:
     one = pa.DictionaryArray.from_arrays(pa.array([0] * 100_000, pa.int32()), pa.array(["x" * 1_000_000]))
     pq.write_table(pa.table({"h3": one}), tmp_path / "dictionary.parquet", compression="zstd")

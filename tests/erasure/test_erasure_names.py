@@ -53,6 +53,7 @@ def test_an_id_that_quotes_another_does_not_keep_it(store: Path) -> None:
     assert verify(store).disagreements == []
 
 
+@pytest.mark.long
 def test_a_word_of_the_program_is_a_same_name_and_does_not_block(store: Path) -> None:
     places = {}
     for word in WORDS:

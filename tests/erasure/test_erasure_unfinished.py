@@ -80,6 +80,7 @@ def assert_gone(store: Path, others: dict[str, Any]) -> None:
     assert verify(store).disagreements == []
 
 
+@pytest.mark.long
 def test_a_copy_with_several_threads_has_no_free_block(store: Path) -> None:
     others = contents(store, without=[MARKED])
     delete_riders(store, [MARKED])
@@ -117,6 +118,7 @@ def locked(store: Path) -> Iterator[Path]:
     return store
 
 
+@pytest.mark.long
 def test_a_store_that_the_version_before_locked_is_finished(locked: Path, original: Path) -> None:
     others = contents(original, without=[MARKED])
     assert files_with(locked, PREFIX), "their bytes are there until the rewrite"

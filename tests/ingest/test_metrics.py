@@ -73,6 +73,7 @@ outcome = st.tuples(
 ).map(list)
 
 
+@pytest.mark.long
 @settings(max_examples=150, deadline=None, database=None)
 @given(st.lists(outcome, min_size=1, max_size=12), st.randoms(use_true_random=False))
 def test_any_cohort_hashes_as_in_the_standard_library(outcomes: list, random: Any) -> None:

@@ -75,6 +75,7 @@ def test_every_call_works_and_no_bar_is_drawn(run: Callable[[str], tuple[str, li
 EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "notebook.py"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("widgets", [WITHOUT, WITH], ids=["without", "with"])
 def test_the_example_is_a_notebook_that_runs(tmp_path: Path, widgets: str) -> None:
     """Cell by cell, as an editor or jupytext cuts the file, by the client that CI systems run notebooks with."""

@@ -123,6 +123,7 @@ def test_a_file_of_conditions(store: Path, fits: dict[str, str], tmp_path: Path)
         score_file(store, fits["plain"], tmp_path / "in.csv", tmp_path / "out.xlsx", "expert")
 
 
+@pytest.mark.long
 def test_a_table_is_scored_as_its_rows(store: Path, fits: dict[str, str]) -> None:
     """Every way to write a site and a skill, within the metrics and beyond them, with chunks and dictionaries."""
     rows = [
