@@ -152,3 +152,9 @@ def test_a_retired_file_is_overwritten_before_it_goes(store: Path) -> None:
             pass
         assert not retired.exists()
         assert set(kept.read()) == {0}
+
+
+def test_the_file_that_an_erasure_replaces_is_overwritten(store: Path) -> None:
+    with (store / "store.duckdb").open("rb") as replaced:
+        delete_riders(store, [MARKED])
+        assert set(replaced.read()) == {0}
