@@ -51,7 +51,7 @@ TARGETS: dict[str, tuple[str, str]] = {
     "isuit/audit/results": ("audit/test_results", "audit/test_rederivation"),
     "isuit/audit/rederivation": ("audit/test_rederivation", "cli/test_audit"),
     "isuit/audit/bundle": ("audit/test_rederivation", "cli/test_audit"),
-    "isuit/audit/log": ("audit/test_verification audit/test_extension", "audit/test_rederivation"),
+    "isuit/audit/log": ("audit/test_log audit/test_verification audit/test_extension", "audit/test_rederivation"),
     "isuit/audit/subjects": ("audit/test_verification audit/test_rederivation", "cli/test_audit"),
     "isuit/erasure/": ("erasure/test_rewrite erasure/test_erasure_leftovers", "erasure/test_elsewhere cli/test_riders"),
     "isuit/erasure/part_copies": ("erasure/test_part_copies", "erasure/test_erasure_crashes"),
