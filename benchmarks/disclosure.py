@@ -19,24 +19,26 @@ one over the rank.
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from datetime import date
 
 import h3
 import numpy as np
 from numpy.typing import NDArray
 
 from isuit.domain import FitConfig
+from isuit.published import ReleaseRow
 from isuit.release import noise, screening
 from isuit.release.bins import Bins
 from isuit.release.cell_curves import CellCurves, comparable, fit_cells
 from isuit.release.eligibility import Outcomes, Topic
 from isuit.release.influence import refused_bins
 from isuit.release.making import screen
-from isuit.release.policy import Policy, band, policy_of
+from isuit.release.policy import Policy, policy_of
 from isuit.release.private.accounting import variance
 from isuit.release.private.contributions import GRID, score_sum, survey_sum
 from isuit.release.private.declaration import PrivateTopic
-from isuit.release.private.releasing import ROUNDS, Costs, _suitability, curves, drawn, entries_of
+from isuit.release.private.releasing import ROUNDS, Costs, curves, draft, drawn, entries_of
 from isuit.release.rounding import RowMaker, is_saturated
 from isuit.release.screening import Placed, Reasons
 
@@ -158,8 +160,37 @@ def departure(riders: int, policy: Policy, cohorts: int) -> float:
     return auc(np.concatenate(good), np.concatenate(poor))
 
 
-def utility(cohort: Cohort, policy: Policy) -> tuple[float, dict[str, float], float]:
-    """RMSE, coverage by band of contributors, and the share of points with k riders that have a value."""
+@dataclass
+class Utility:
+    """What readers get, over any number of cohorts."""
+
+    squares: list[float] = field(default_factory=list)
+    inside: dict[str, list[bool]] = field(default_factory=dict)  # by band of contributors, as published
+    released: int = 0
+    points: int = 0
+
+    def add(self, row: ReleaseRow, truth: float, counts: bool = True) -> None:
+        if row.difficulty is None or row.difficulty_se is None:
+            return
+        error = row.difficulty - truth
+        if counts:
+            self.squares.append(error**2)
+        self.inside.setdefault(row.contributors, []).append(abs(error) <= 1.96 * row.difficulty_se)
+
+    def join(self, other: Utility) -> None:
+        self.squares += other.squares
+        for name, found in other.inside.items():
+            self.inside.setdefault(name, []).extend(found)
+        self.released, self.points = self.released + other.released, self.points + other.points
+
+    def __str__(self) -> str:
+        coverage = ", ".join(f"{name} {np.mean(found):.1%}" for name, found in sorted(self.inside.items()))
+        rmse = np.sqrt(np.mean(self.squares))
+        return f"RMSE {rmse:.3f}, released {self.released / self.points:.1%}, coverage {coverage}"
+
+
+def utility(cohort: Cohort, policy: Policy, secret: bytes = b"benchmark") -> Utility:
+    """Of the rows that a first release would have; the share is that of points with k riders."""
     reasons = Reasons()
     held = np.bincount(np.unique(cohort.placed.pair * 10**6 + cohort.placed.outcomes.rider) // 10**6)
     left = screen(cohort.placed, policy, reasons)
@@ -177,16 +208,12 @@ def utility(cohort: Cohort, policy: Policy) -> tuple[float, dict[str, float], fl
             left = screen(thinner, policy, reasons)
             assert left is not None
     riders = {key: len(members) for key, members in screening.members(curves.placed).items()}
-    rows = RowMaker("2026-01-01", TOPIC, BINS, policy, b"benchmark").rows(replace(curves, placed=curves.placed), riders)
-    errors, inside = [], {}
-    for (cell, bin_), row in rows.items():
-        if row.difficulty is None or row.difficulty_se is None:
-            continue
-        error = row.difficulty - float(cohort.truth(np.array([BINS.centre(bin_)]), cohort.placed.cells.index(cell))[0])
-        errors.append(error)
-        inside.setdefault(row.contributors, []).append(abs(error) <= 1.96 * row.difficulty_se)
-    coverage = {band: float(np.mean(found)) for band, found in sorted(inside.items())}
-    return float(np.sqrt(np.mean(np.square(errors)))), coverage, len(rows) / int(np.sum(held >= policy.k))
+    found = Utility(points=int(np.sum(held >= policy.k)))
+    for (cell, bin_), row in RowMaker("2026-01-01", TOPIC, BINS, policy, secret).rows(curves, riders).items():
+        truth = cohort.truth(np.array([BINS.centre(bin_)]), cohort.placed.cells.index(cell))
+        found.add(row, float(truth[0]))
+        found.released += 1
+    return found
 
 
 def private_policy(epsilon: float, cells: tuple[str, ...]) -> Policy:
@@ -230,26 +257,20 @@ def _declared(epsilon: float, cells: tuple[str, ...]) -> tuple[PrivateTopic, Cos
     return policy.private.topics[0], Costs.of(policy.private), policy
 
 
-def private_utility(cohort: Cohort, epsilon: float, least: int) -> tuple[float, dict[str, float], float]:
-    """As `utility`, of cells with so many riders; the share is that of their points with a value."""
+def private_utility(cohort: Cohort, epsilon: float) -> Utility:
+    """Of the rows of a release; RMSE of cells with 20 riders or more, the share that of cells with k."""
     placed = cohort.placed
     topic, costs, policy = _declared(epsilon, placed.cells)
-    sums = iter(drawn(entries_of(placed.outcomes, placed.cell, topic, policy), topic, costs))
-    found = curves(topic, costs, lambda _: next(sums))
+    sums = drawn(entries_of(placed.outcomes, placed.cell, topic, policy), topic, costs)
+    rows = draft([sums], date(2026, 1, 1), policy, {}).rows
     riders = screening.distinct_riders(placed.cell, placed.outcomes, len(placed.cells))
-    value, error = found.parameters.difficulty(), found.errors()
-    suitable = _suitability(value, float(np.exp(found.parameters.log_discrimination)))
-    errors, inside, points = [], {}, 0
-    for cell in np.flatnonzero(riders >= least).tolist():
-        truth = cohort.truth(BINS.centres, cell)
-        for bin_ in range(BINS.number):
-            points += 1
-            if found.riders[cell] >= policy.k and not is_saturated(float(suitable[cell, bin_])):
-                errors.append(value[cell, bin_] - truth[bin_])
-                close = abs(errors[-1]) <= 1.96 * error[cell, bin_]
-                inside.setdefault(band(int(riders[cell])), []).append(close)
-    coverage = {name: float(np.mean(found)) for name, found in sorted(inside.items())}
-    return float(np.sqrt(np.mean(np.square(errors)))), coverage, len(errors) / points
+    found = Utility()
+    for row in rows:
+        cell = placed.cells.index(row.h3)
+        found.add(row, float(cohort.truth(np.array([row.metric]), cell)[0]), bool(riders[cell] >= 20))
+    shown = {placed.cells.index(row.h3) for row in rows}
+    found.points, found.released = int(np.sum(riders >= policy.k)), sum(riders[cell] >= policy.k for cell in shown)
+    return found
 
 
 def healthy(seed: int) -> Cohort:
@@ -264,19 +285,16 @@ def platform(seed: int, riders: int = 5_000, cells: int = 153) -> Cohort:
     return draw(random.choice(cells, (riders, 2), p=popularity / popularity.sum()), riders, 20, seed)
 
 
-def private(cohorts: int) -> None:
+def private(quick: bool) -> None:
     for epsilon in (1.0, 2.0, 4.0):
         for riders in (16, 24, 40, 120):
-            found = [private_others_known(riders, epsilon, cohorts, expert) for expert in (False, True)]
+            found = [private_others_known(riders, epsilon, 12 if quick else 60, expert) for expert in (False, True)]
             print(f"private, epsilon {epsilon:g}   {riders:6} {found[0]:16.2f} {found[1]:14.2f}", flush=True)
         for kind, cohort in (("healthy", healthy), ("platform", platform)):
-            for seed in range(1, 4):
-                rmse, coverage, share = private_utility(cohort(seed), epsilon, 20)
-                said = ", ".join(f"{band} {value:.1%}" for band, value in coverage.items())
-                print(
-                    f"private, epsilon {epsilon:g}  {kind:9} RMSE {rmse:.3f}, released {share:.1%}, coverage {said}",
-                    flush=True,
-                )
+            together = Utility()
+            for seed in range(1, 4 if quick else 31):
+                together.join(private_utility(cohort(seed), epsilon))
+            print(f"private, epsilon {epsilon:g}  {kind:9} {together}", flush=True)
 
 
 def main(quick: bool) -> None:
@@ -292,13 +310,14 @@ def main(quick: bool) -> None:
             )
     for name, policy in modes.items():
         for kind, cohort in (("healthy", healthy), ("platform", platform)):
-            rmse, coverage, share = utility(cohort(1), policy)
-            said = ", ".join(f"{band} {value:.1%}" for band, value in coverage.items())
-            print(f"{name:20} {kind:9} RMSE {rmse:.3f}, released {share:.1%}, coverage {said}", flush=True)
+            together = Utility()
+            for seed in range(1, 2 if quick else 4):
+                together.join(utility(cohort(seed), policy))
+            print(f"{name:20} {kind:9} {together}", flush=True)
 
 
 if __name__ == "__main__":
     if "--private" in sys.argv[1:]:
-        private(12 if "--quick" in sys.argv[1:] else 60)
+        private("--quick" in sys.argv[1:])
     else:
         main("--quick" in sys.argv[1:])

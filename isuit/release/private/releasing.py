@@ -13,9 +13,8 @@ from datetime import date, datetime
 
 import numpy as np
 
-from isuit.domain import FloatArray, IntArray
+from isuit.domain import IntArray
 from isuit.errors import PolicyRefusal
-from isuit.estimator import NODES, WEIGHTS
 from isuit.published import ReleaseRow
 from isuit.release.bins import OUTSIDE
 from isuit.release.cells import cell_of, centre
@@ -28,8 +27,8 @@ from isuit.release.private import discrete_gaussian
 from isuit.release.private.accounting import budget, variance
 from isuit.release.private.contributions import GRID, Entries, Parameters, between_bins, score_sum, survey_sum
 from isuit.release.private.declaration import GLOBAL, Private, PrivateTopic
-from isuit.release.private.solving import Posterior, Survey, read_round, read_survey, solve, start
-from isuit.release.rounding import is_saturated, to_step
+from isuit.release.private.solving import LEVEL_SD, Posterior, Survey, read_round, read_survey, solve, start
+from isuit.release.rounding import to_step
 from isuit.release.screening import Reasons, capped
 
 ROUNDS = 3  # of scores
@@ -103,11 +102,11 @@ def curves(topic: PrivateTopic, costs: Costs, ask: Callable[[Parameters | None],
     spread = math.sqrt(variance(GRID, costs.survey))
     survey: Survey = read_survey(np.array(ask(None), np.float64), spread, topic.bins)
     spread = math.sqrt(variance(GRID, costs.scores))
-    at, rounds = start(survey), []
+    at, level_error, rounds = start(survey), LEVEL_SD, []
     for _ in range(ROUNDS):
-        rounds.append(read_round(np.array(ask(at), np.float64), spread, at, survey))
+        rounds.append(read_round(np.array(ask(at), np.float64), spread, at, survey, level_error))
         found = solve(rounds, survey)
-        at = found.parameters
+        at, level_error = found.parameters, found.level_error
     return found
 
 
@@ -138,7 +137,6 @@ def _rows(
 ) -> list[ReleaseRow]:
     bins = topic.bins_of_metric
     difficulty, errors = found.parameters.difficulty(), found.errors()
-    suitability = _suitability(difficulty, math.exp(found.parameters.log_discrimination))
     made = []
     for code, cell in enumerate(topic.cells):
         riders = round(float(found.riders[code]))
@@ -147,7 +145,8 @@ def _rows(
             continue
         latitude, longitude = centre(cell)
         for bin_ in range(topic.bins):
-            shown = not is_saturated(float(suitability[code, bin_]))
+            # Where nearly everybody succeeds there is a value too, with its error: noise protects it, and to show the
+            # values below a limit alone would show those that noise made low.
             made.append(
                 ReleaseRow(
                     release=day.isoformat(),
@@ -161,20 +160,14 @@ def _rows(
                     metric_lower=bins.edge(bin_),
                     metric_upper=bins.edge(bin_ + 1),
                     units=units,
-                    difficulty=to_step(float(difficulty[code, bin_]), STEP) if shown else None,
-                    difficulty_se=float(f"{errors[code, bin_]:.2g}") if shown else None,
+                    difficulty=to_step(float(difficulty[code, bin_]), STEP),
+                    difficulty_se=float(f"{errors[code, bin_]:.2g}"),
                     expert_difficulty=None,
                     contributors=band(riders),  # type: ignore[arg-type]  # one of the names that the row allows
-                    status="estimated" if shown else "saturated",
+                    status="estimated",
                 )
             )
     return made
-
-
-def _suitability(difficulty: FloatArray, discrimination: float) -> FloatArray:
-    """How often a population of skill N(0, 1) succeeds."""
-    chance = 1 / (1 + np.exp(-discrimination * (NODES - difficulty[..., None])))
-    return np.asarray(chance @ WEIGHTS)
 
 
 def _entries_in_store(

@@ -6,7 +6,9 @@ inventing persons: outings as the survey says, outcomes from the model at the sa
 clipping. So clipping shrinks no estimate: what it takes from the scores it takes from the response too.
 
 Scores of several rounds have the same sampling error and each its own noise. Their mean, with the noise's variance that
-is known and priors for smoothness of the curve, level and tilt, gives a posterior, whose errors hold all of it.
+is known and priors for smoothness of the curve, level and tilt, gives a posterior, whose errors hold all of it. How
+many riders a cell has is not certain either (`counted`): what all cells share is found with the likeliest numbers, then
+each cell's level and tilt with all that are possible.
 """
 
 from __future__ import annotations
@@ -33,12 +35,14 @@ from isuit.release.private.contributions import (
     score_scales,
     scores_of_each,
 )
+from isuit.release.private.counted import Cells, Counts, OfARider, read_cells, read_counts
 
 INVENTED = 3_000  # persons from whom response and variation are found
 DISCRIMINATION, DISCRIMINATION_SD = math.log(1.7), 0.5  # prior of the logarithm; also where the first round starts
 BEND_SD, CURVE_SD = 1.0, 3.0  # of the shared curve: of second differences between bins, and of each value
-LEVEL_SD, TILT_SD, PRIOR_CELLS = 0.4, 0.2, 6  # of cells, worth so many cells when the sds are estimated
-FEWEST = 2.0  # riders that a cell is taken to have at least: noise can make their number negative
+LEVEL_SD, TILT_SD, PRIOR_CELLS = 0.4, 0.15, 4  # of cells, worth so many cells when the sds are estimated
+STRIDE = 1.8  # of the steps towards these sds: plain ones shorten as an sd comes near to zero, and seem to have arrived
+FEWEST = 2.0  # persons that there are at least: noise can make their number negative
 
 
 @dataclass(frozen=True)
@@ -90,49 +94,54 @@ def _bends(bins: int) -> FloatArray:
 
 @dataclass(frozen=True)
 class Round:
-    """One round of scores in natural units: less what clipping adds on average, with the linear part added back."""
+    """One round of scores in natural units, and what invented persons say about such scores."""
 
-    pseudo: FloatArray  # score + response @ parameters
-    response: FloatArray
-    variation: FloatArray
-    noise: FloatArray  # variance by coordinate
+    at: Parameters  # where they were taken
+    shared: FloatArray  # scores by bin and of the discrimination
+    cells: FloatArray  # by cell: of level and tilt
+    noise: FloatArray  # variance by coordinate: those of `shared`, then of a cell's two
     riders: FloatArray  # by cell, as this round's shares say
     riders_variance: float
+    mean: FloatArray  # of one person's scores; as below, by what is shared, own cell, other cell
+    response: FloatArray
+    variation: FloatArray
 
 
-def read_round(noised: FloatArray, sd: float, at: Parameters, survey: Survey) -> Round:
-    """What a noised sum of scores at these parameters says."""
-    bins, cells = at.curve.size, at.level.size
-    scales = score_scales(bins, cells)
-    natural, noise = noised / GRID * CLIP / scales, sd / GRID * CLIP / scales
-    share = np.zeros(natural.size, bool)
-    share[bins + 3 :: 3] = True
-    riders, variance = natural[share], float(noise[share][0] ** 2) if cells else 0.0
+def read_round(noised: FloatArray, sd: float, at: Parameters, survey: Survey, level_error: float) -> Round:
+    """What a noised sum of scores at these parameters says; levels there are wrong by about `level_error`."""
+    border, cells = at.curve.size + 1, at.level.size
+    scales = score_scales(at.curve.size, cells)
+    natural, noise = noised / GRID * CLIP / scales, (sd / GRID * CLIP / scales) ** 2
+    by_cell = natural[border:].reshape(cells, 3)
     # Clipping takes from shares too: its mean over invented persons tells how much.
-    mean, response, variation, kept = _invented(at, survey)
-    riders = riders / kept
-    known = _riders(survey, [(riders, variance / kept**2)])
-    response, variation = (_whole(part, survey.persons, known, bins) for part in (response, variation))
-    of_a_rider = mean[bins + 1 :].reshape(2, 2).sum(axis=0)
-    bias = np.concatenate([survey.persons * mean[: bins + 1], np.kron(known, of_a_rider)])
-    parameters = np.concatenate([at.curve, [at.log_discrimination], np.column_stack([at.level, at.tilt]).ravel()])
-    pseudo = natural[~share] - bias + response @ parameters
-    return Round(pseudo, response, variation, noise[~share] ** 2, riders, variance / kept**2)
+    mean, response, variation, kept = _invented(at, survey, level_error)
+    return Round(
+        at,
+        natural[:border],
+        by_cell[:, :2],
+        noise[: border + 2],
+        by_cell[:, 2] / kept,
+        float(noise[border + 2]) / kept**2,
+        mean,
+        response,
+        variation,
+    )
 
 
-def _riders(survey: Survey, rounds: list[tuple[FloatArray, float]]) -> FloatArray:
+def _counts(rounds: list[Round], survey: Survey) -> Counts:
     """Riders by cell from the survey and the rounds' shares, weighed by their noise."""
-    found = [(survey.riders, survey.riders_variance), *rounds]
-    weight = np.array([1 / variance for _, variance in found])
-    mean = np.sum([each / variance for each, variance in found], axis=0) / weight.sum()
-    return np.asarray(np.maximum(mean, FEWEST), dtype=np.float64)
+    found = [(survey.riders, survey.riders_variance), *((each.riders, each.riders_variance) for each in rounds)]
+    weight = float(sum(1 / variance for _, variance in found))
+    mean = np.sum([each / variance for each, variance in found], axis=0) / weight
+    return read_counts(np.asarray(mean, dtype=np.float64), 1 / weight)
 
 
-def _invented(at: Parameters, survey: Survey) -> tuple[FloatArray, FloatArray, FloatArray, float]:
+def _invented(at: Parameters, survey: Survey, level_error: float) -> tuple[FloatArray, FloatArray, FloatArray, float]:
     """Of persons from the model: mean of clipped scores, response and variation by person, and the share that is kept.
 
     Coordinates are those of the shared curve, the discrimination, level and tilt of a person's own cell, and the two of
-    another cell that the same person visits.
+    another cell that the same person visits. The mean is that of persons whose cells have other levels than is thought:
+    where hardly anybody succeeds, a place that is easier adds more successes than one that is harder takes away.
     """
     bins = at.curve.size
     random = np.random.default_rng(20_260_101)  # public: what is invented is no secret
@@ -141,30 +150,33 @@ def _invented(at: Parameters, survey: Survey) -> tuple[FloatArray, FloatArray, F
     larger = (1 + math.sqrt(max(2 * survey.concentration - 1, 0.0))) / 2
     first = random.binomial(outings, larger)
     by_cell = np.stack([first, outings - first], axis=1)
-    skill = random.standard_normal(INVENTED)
-    two = Parameters(at.curve, at.log_discrimination, np.zeros(2), np.zeros(2))
-    chance = 1 / (1 + np.exp(-math.exp(at.log_discrimination) * (skill[:, None] - at.curve)))
-    successes = random.binomial(by_cell, chance[:, None, :])
+    # Anywhere in their bin: at its ends a steep curve is elsewhere than at its centre, and clipping is not linear.
+    place: FloatArray = np.arange(float(bins)) + random.uniform(-0.5, 0.5, by_cell.shape)
+    knot, weights = between_bins(np.asarray(place.ravel(), np.float64), bins)
+    difficulty = (weights * at.curve[knot[:, None] + np.arange(4)]).sum(axis=1).reshape(place.shape)
+    gap = random.standard_normal(INVENTED)[:, None, None] - difficulty
+    luck = random.logistic(size=(*gap.shape, int(by_cell.max()))) / math.exp(at.log_discrimination)
+    luck[np.arange(luck.shape[-1]) >= by_cell[..., None]] = -np.inf  # no such outing
+    wrong = level_error * random.standard_normal((INVENTED, 2, 1))
     person, cell, bin_ = np.nonzero(by_cell)
-    # At the centre of their bin: where in it they are makes no difference to how scores respond.
-    knot, weights = between_bins(bin_.astype(np.float64), bins)
-    counted = np.bincount(person, minlength=INVENTED)
-    entries = Entries(
-        np.concatenate([[0], np.cumsum(counted)]).astype(np.int64),
-        cell.astype(np.int64),
-        bin_.astype(np.int64),
-        knot,
-        weights,
-        by_cell[person, cell, bin_].astype(np.float64),
-        successes[person, cell, bin_].astype(np.float64),
-    )
-    scores = scores_of_each(entries, two)
-    scales = score_scales(bins, 2)
+    there = np.flatnonzero(by_cell)
+    start = np.concatenate([[0], np.cumsum(np.bincount(person, minlength=INVENTED))]).astype(np.int64)
+    trials = by_cell[person, cell, bin_].astype(np.float64)
+    two = Parameters(at.curve, at.log_discrimination, np.zeros(2), np.zeros(2))
+    scales, shares = score_scales(bins, 2), [bins + 3, bins + 6]
+
+    def scored(gap: FloatArray) -> FloatArray:
+        successes = (gap[..., None] + luck > 0).sum(axis=-1)[person, cell, bin_].astype(np.float64)
+        columns = cell.astype(np.int64), bin_.astype(np.int64), knot[there], weights[there]
+        return scores_of_each(Entries(start, *columns, trials, successes), two)
+
+    scores = scored(gap)
     kept = clipped(scores * scales) / scales
-    shares = [bins + 3, bins + 6]
     share = float(kept[:, shares].sum() / max(scores[:, shares].sum(), 1e-9))
+    # Scores have a mean of zero before clipping, where levels are right; not so among so many persons.
+    mean = (clipped(scored(gap - wrong) * scales) / scales - scores).mean(axis=0)
     scores, kept = np.delete(scores, shares, axis=1), np.delete(kept, shares, axis=1)
-    return kept.mean(axis=0), kept.T @ scores / INVENTED, kept.T @ kept / INVENTED, share
+    return np.delete(mean, shares), kept.T @ scores / INVENTED, kept.T @ kept / INVENTED, share
 
 
 def _whole(part: FloatArray, persons: float, riders: FloatArray, bins: int) -> FloatArray:
@@ -184,56 +196,106 @@ def _whole(part: FloatArray, persons: float, riders: FloatArray, bins: int) -> F
 
 @dataclass(frozen=True)
 class Posterior:
-    """The parameters with their covariance, in the order curve, discrimination, (level, tilt) by cell."""
+    """What was found: for everything that cells share (curve, discrimination) with covariance, and for each cell."""
 
-    mean: FloatArray
-    covariance: FloatArray
-    riders: FloatArray
-    bins: int
+    shared: FloatArray
+    covariance: FloatArray  # of what is shared
+    cells: Cells
+
+    @property
+    def bins(self) -> int:
+        return int(self.shared.size) - 1
+
+    @property
+    def riders(self) -> FloatArray:
+        return self.cells.riders
 
     @property
     def parameters(self) -> Parameters:
-        cells = self.mean[self.bins + 1 :].reshape(-1, 2)
-        return Parameters(self.mean[: self.bins], float(self.mean[self.bins]), cells[:, 0], cells[:, 1])
+        level, tilt = self.cells.mean.T
+        return Parameters(self.shared[:-1], float(self.shared[-1]), level, tilt)
+
+    @property
+    def level_error(self) -> float:
+        """How far a rider's place is from the level that was found for it, as a root mean square over riders."""
+        return math.sqrt(float(self.riders @ self.cells.covariance[:, 0, 0] / self.riders.sum()))
 
     def errors(self) -> FloatArray:
-        """The standard error of every cell's difficulty, by bin."""
-        tilt = across(self.bins)
+        """The standard error of every cell's difficulty, by bin: the cell's own, and what the shared part adds."""
         found = np.zeros((self.riders.size, self.bins))
-        for cell in range(self.riders.size):
-            for b in range(self.bins):
-                place = [b, self.bins + 1 + 2 * cell, self.bins + 2 + 2 * cell]
-                weight = np.array([1.0, 1.0, tilt[b]])
-                found[cell, b] = math.sqrt(float(weight @ self.covariance[np.ix_(place, place)] @ weight))
-        return found
+        for b, tilt in enumerate(across(self.bins).tolist()):
+            own = np.array([1.0, tilt])
+            by_shared = own @ self.cells.by_shared  # a row for each cell
+            by_shared[:, b] += 1.0
+            found[:, b] = own @ self.cells.covariance @ own
+            found[:, b] += np.einsum("ci,ij,cj->c", by_shared, self.covariance, by_shared)
+        return np.asarray(np.sqrt(found))
 
 
 def solve(rounds: list[Round], survey: Survey) -> Posterior:
     """The posterior after these rounds; the sds of levels and tilts are estimated with it."""
-    number = len(rounds)
+    bins, border, number = survey.rate.size, survey.rate.size + 1, len(rounds)
+    counts = _counts(rounds, survey)
+    likely = counts.mean
+    cells = likely.size
     response: FloatArray = np.mean([each.response for each in rounds], axis=0)
     variation: FloatArray = np.mean([each.variation for each in rounds], axis=0)
-    pseudo: FloatArray = np.mean([each.pseudo for each in rounds], axis=0)
     noise: FloatArray = np.mean([each.noise for each in rounds], axis=0) / number
-    bins = survey.rate.size
-    cells = survey.riders.size
-    weighed = np.linalg.solve((variation + variation.T) / 2 + np.diag(noise), np.column_stack([response, pseudo]))
-    information, target = response.T @ weighed[:, :-1], response.T @ weighed[:, -1]
+    pseudo: FloatArray = np.mean([_pseudo(each, survey.persons, likely) for each in rounds], axis=0)
+    whole, spread = (_whole(part, survey.persons, likely, bins) for part in (response, (variation + variation.T) / 2))
+    all_noise = np.concatenate([noise[:border], np.tile(noise[border:], cells)])
+    weighed = np.linalg.solve(spread + np.diag(all_noise), np.column_stack([whole, pseudo]))
+    information, target = whole.T @ weighed[:, :-1], whole.T @ weighed[:, -1]
     sds = np.array([LEVEL_SD, TILT_SD])
     for _ in range(30):
         prior = np.zeros_like(information)
         prior[:bins, :bins] = _bends(bins)
         prior[bins, bins] = 1 / DISCRIMINATION_SD**2
-        prior[bins + 1 :, bins + 1 :] = np.diag(np.tile(1 / sds**2, cells))
+        prior[border:, border:] = np.diag(np.tile(1 / sds**2, cells))
         right = target.copy()
         right[bins] += DISCRIMINATION / DISCRIMINATION_SD**2
         covariance = np.linalg.inv(information + prior)
         mean = covariance @ right
-        squares = (mean**2 + np.diag(covariance))[bins + 1 :].reshape(-1, 2).sum(axis=0)
+        squares = (mean**2 + np.diag(covariance))[border:].reshape(-1, 2).sum(axis=0)
         fresh = np.sqrt((squares + PRIOR_CELLS * np.array([LEVEL_SD, TILT_SD]) ** 2) / (cells + PRIOR_CELLS))
         settled = np.max(np.abs(fresh - sds)) < 1e-3
-        sds = fresh
+        sds = sds * (fresh / sds) ** STRIDE
         if settled or cells < 2:
             break
-    riders = _riders(survey, [(each.riders, each.riders_variance) for each in rounds])
-    return Posterior(mean, (covariance + covariance.T) / 2, riders, bins)
+    shared, by_cell = mean[:border], mean[border:].reshape(cells, 2)
+    one, other = slice(border, border + 2), slice(border + 2, border + 4)
+    rider = OfARider(
+        response[one, one] + response[other, other],
+        response[one, :border] + response[other, :border],
+        (variation + variation.T)[one, one] / 2 + (variation + variation.T)[other, other] / 2,
+        noise[border:],
+    )
+    elsewhere = (response[one, other] + response[other, one]) @ (likely @ by_cell / max(likely.sum(), 1.0))
+    offset = rider.shared @ shared + elsewhere - np.mean([_linear(each, likely) for each in rounds], axis=0)
+    scores: FloatArray = np.mean([each.cells for each in rounds], axis=0)
+    found = read_cells(scores, offset, rider, sds, counts)
+    return Posterior(shared, (covariance + covariance.T)[:border, :border] / 2, found)
+
+
+def _pseudo(each: Round, persons: float, riders: FloatArray) -> FloatArray:
+    """Scores less what clipping adds on average, with the linear part added back."""
+    bins, border = each.at.curve.size, each.at.curve.size + 1
+    shared = np.concatenate([each.at.curve, [each.at.log_discrimination]])
+    cells = np.column_stack([each.at.level, each.at.tilt])
+    whole = _whole(each.response, persons, riders, bins) @ np.concatenate([shared, cells.ravel()])
+    natural = np.concatenate([each.shared - persons * each.mean[:border], each.cells.ravel()])
+    of_a_rider = each.mean[border:].reshape(2, 2).sum(axis=0)
+    return np.asarray(natural + whole - np.concatenate([np.zeros(border), np.kron(riders, of_a_rider)]))
+
+
+def _linear(each: Round, riders: FloatArray) -> FloatArray:
+    """By cell what is added back for each of its riders: the part of `_pseudo` that a count multiplies."""
+    border = each.at.curve.size + 1
+    one, other = slice(border, border + 2), slice(border + 2, border + 4)
+    shared = np.concatenate([each.at.curve, [each.at.log_discrimination]])
+    cells = np.column_stack([each.at.level, each.at.tilt])
+    apart = each.response[one, other] + each.response[other, one]
+    found = cells @ (each.response[one, one] + each.response[other, other]).T
+    found += (each.response[one, :border] + each.response[other, :border]) @ shared
+    found += apart @ (riders @ cells / max(riders.sum(), 1.0)) - each.mean[border:].reshape(2, 2).sum(axis=0)
+    return np.asarray(found)
