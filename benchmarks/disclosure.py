@@ -4,16 +4,19 @@
 
 Attackers (AUC 0.5 is a coin; each uses the likelihood ratio of what was published, with the noise's covariance known):
 
-    others known      has every other row, computes the fit with a person and without, and says which was published.
+    others known      has every other row, computes the release with a person and without, and says which was published:
+                      from values, errors, bands of riders, and which points are there at all.
                       `ordinary` are riders drawn at random, `expert` the one rider who succeeds nearly everywhere
-    one outcome       the same, for one outcome of a person whose other outcomes are known too: accuracy with even odds
-                      and, in private mode, both from the sums with noise before any row is made of them
-    departure         has two releases, ten others having joined between them and one person perhaps having left
-                      (the row computed again, which a release does only after more than that)
+    one outcome       the same, for one outcome of a person whose other outcomes are known too: accuracy with even odds,
+                      and what the release adds to guesses of somebody who knows the chance of success beforehand.
+                      An `accomplice` gives those of some other outcomes that move the release most
+    departure         has two releases, every other rider having added five outcomes between them and one person having
+                      left, and says whether that one was good (the row computed again at once, which rules forbid)
 
-Readers: RMSE of published difficulties against the truth, coverage of published errors (1.96 of them either side) and
-share of points with ten riders that are released. `platform` is a cohort whose cells' popularity falls like
-one over the rank.
+In private mode the attackers have the sums with noise, before any row is made of them. Readers: RMSE of published
+difficulties against the truth, coverage of published errors (1.96 of them either side) by published band, and share of
+points with ten riders that are released. `platform` is a cohort whose cells' popularity falls like one over the rank.
+Fits are made once, and each noise is tried on them.
 """
 
 from __future__ import annotations
@@ -32,17 +35,18 @@ from isuit.release import noise, screening
 from isuit.release.bins import Bins
 from isuit.release.cell_curves import CellCurves, comparable, fit_cells
 from isuit.release.eligibility import Outcomes, Topic
-from isuit.release.influence import refused_bins
+from isuit.release.influence import largest_influence, refused_bins
 from isuit.release.making import screen
 from isuit.release.policy import Policy, policy_of
 from isuit.release.private.accounting import variance
 from isuit.release.private.contributions import GRID, score_sum, survey_sum
 from isuit.release.private.declaration import PrivateTopic
 from isuit.release.private.releasing import ROUNDS, Costs, curves, draft, drawn, entries_of
-from isuit.release.rounding import RowMaker, is_saturated
+from isuit.release.rounding import RowMaker, is_saturated, to_one_digit
 from isuit.release.screening import Placed, Reasons
 
 FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
 BINS, TOPIC = Bins(0, 9, 4.0), Topic("kitesurfing", "wind_kn")
 SECRETS = 60  # releases of each pair of fits: in so many stores the same outcomes would have other noise
 
@@ -51,6 +55,7 @@ SECRETS = 60  # releases of each pair of fits: in so many stores the same outcom
 class Cohort:
     placed: Placed
     level: FloatArray
+    chance: FloatArray  # of success, by outcome
 
     def truth(self, metric: FloatArray, cell: int) -> FloatArray:
         return np.asarray(((metric - 18) / 8) ** 2 - 1 + self.level[cell])
@@ -71,37 +76,95 @@ def draw(cells: NDArray[np.int64], riders: int, each: int, seed: int, expert: bo
     cell = cells[rider, (random.random(rider.size) < 1 / 4).astype(np.int64)]
     metric = random.uniform(0.5, 35.5, rider.size)
     difficulty = ((metric - 18) / 8) ** 2 - 1 + level[cell]
-    outcome = (random.random(rider.size) < 1 / (1 + np.exp(-2 * (skill[rider] - difficulty)))).astype(np.int64)
+    chance = 1 / (1 + np.exp(-2 * (skill[rider] - difficulty)))
+    outcome = (random.random(rider.size) < chance).astype(np.int64)
     names = tuple(f"{code:05d}" for code in range(riders))
     places = tuple(sorted(h3.latlng_to_cell(code / 3 - 50, 20.0, 7) for code in range(number)))
     ones = np.ones(rider.size, np.int64)
     outcomes = Outcomes(names, tuple((name,) for name in names), rider, cell, places, metric, outcome, ones)
-    return Cohort(Placed(outcomes, places, cell, BINS.of(metric), BINS), level)
+    return Cohort(Placed(outcomes, places, cell, BINS.of(metric), BINS), level, chance)
 
 
-def released(curves: CellCurves, policy: Policy, cell: int = 0) -> tuple[FloatArray, FloatArray, float, float]:
-    """Difficulties of a cell as they are before noise and rounding, which have a value, the noise's sd and the step."""
-    riders = int(screening.distinct_riders(curves.placed.cell, curves.placed.outcomes, len(curves.placed.cells))[cell])
-    shown = np.array([not is_saturated(chance) for chance in curves.suitability(cell)])
-    return curves.difficulty(cell).value, shown, noise.scale(riders, policy), policy.step(riders)
+@dataclass(frozen=True)
+class Exact:
+    """What a release of one cell follows from, before noise."""
+
+    value: FloatArray
+    se: FloatArray
+    shown: NDArray[np.bool_]  # has a value
+    there: NDArray[np.bool_]  # is not refused for one rider's influence
+    riders: FloatArray  # by bin
+    in_cell: int
+
+    @classmethod
+    def of(cls, placed: Placed, influence: bool = True) -> Exact:
+        policy = Policy()
+        found = fit_cells(placed, policy, FitConfig())
+        curve = found.difficulty(0)
+        shown = np.array([not is_saturated(chance) for chance in found.suitability(0)])
+        there = np.ones(BINS.number, bool)
+        if influence:
+            there = largest_influence(found, there[None], policy)[0] <= policy.influence
+        pairs = np.unique(np.column_stack([placed.bin, placed.outcomes.rider]), axis=0)
+        riders = np.bincount(pairs[:, 0], minlength=BINS.number).astype(float)
+        return cls(curve.value, curve.se, shown, there, riders, np.unique(placed.outcomes.rider).size)
 
 
-def evidence(
-    value: FloatArray, one: FloatArray, other: FloatArray, shown: FloatArray, sd: float, step: float
-) -> FloatArray:
-    """Log likelihood ratio of `one` against `other` for published values, a row for each release."""
-    use = shown.astype(bool)
-    n = int(use.sum())
+@dataclass(frozen=True)
+class Told:
+    """What releases in `SECRETS` stores tell, a row each."""
+
+    value: FloatArray
+    error: FloatArray  # its logarithm
+    band: IntArray  # how many bins are told to have twenty riders or more
+
+    @classmethod
+    def of(cls, exact: Exact, policy: Policy, random: np.random.Generator) -> Told:
+        drawn = [
+            noise.of_cell(random.bytes(16), ["benchmark"], [], BINS.number, exact.in_cell, policy)
+            for _ in range(SECRETS)
+        ]
+        step = policy.rounding
+        value = np.round((exact.value + np.array([one.difficulty for one in drawn])) / step) * step
+        error = np.array([one.error for one in drawn]) * _error(exact, policy)
+        one_digit = np.array([[to_one_digit(each) for each in row] for row in error.tolist()])
+        riders = np.round(exact.riders + np.array([one.riders for one in drawn]))
+        return cls(value, np.log(one_digit), (riders >= 20).sum(axis=1))
+
+
+def _error(exact: Exact, policy: Policy) -> FloatArray:
+    noisy = noise.scale(exact.in_cell, policy) * noise.spread(BINS.number)
+    return np.asarray(np.sqrt(exact.se**2 + noisy**2 + policy.rounding**2 / 12))
+
+
+def evidence(told: Told, one: Exact, other: Exact, policy: Policy, bands: tuple[Told, Told]) -> FloatArray:
+    """Log likelihood ratio of `one` against `other`, where the same points are there."""
+    use = one.shown & other.shown & one.there & other.there
     shapes = noise._shapes(use.size)[:, use]
-    covariance = sd**2 * shapes.T @ shapes + step**2 / 12 * np.eye(n)
-    direction = np.linalg.solve(covariance, (one - other)[use])
-    return np.asarray((value[:, use] - (one + other)[use] / 2) @ direction)
+    sd, few = noise.scale(one.in_cell, policy), noise.ERRORS if policy.noise else 0.0
+    few *= min(1.0, policy.noise_riders / one.in_cell)
+    ends = [np.log(_error(each, policy))[use] for each in (one, other)]
+    parts = [
+        (told.value[:, use], one.value[use], other.value[use], sd, policy.rounding**2 / 12),
+        (told.error[:, use], *ends, few, 0.1**2),  # one digit is about a tenth
+    ]
+    found = np.zeros(SECRETS)
+    for seen, mine, its, size, rest in parts:
+        direction = np.linalg.solve(size**2 * shapes.T @ shapes + rest * np.eye(int(use.sum())), mine - its)
+        found += (seen - (mine + its) / 2) @ direction
+    often = [np.bincount(each.band, minlength=BINS.number + 1) + 1.0 for each in bands]
+    return np.asarray(found + np.log(often[0] / often[1])[told.band])
 
 
-def publish(curve: FloatArray, sd: float, step: float, random: np.random.Generator) -> FloatArray:
-    """In `SECRETS` stores."""
-    drawn = np.array([noise.draw(random.bytes(16), ["benchmark"], [], curve.size) for _ in range(SECRETS)])
-    return np.asarray(np.round((curve + sd * drawn) / step) * step)
+def pair_evidence(
+    one: Exact, other: Exact, policy: Policy, random: np.random.Generator
+) -> tuple[FloatArray, FloatArray]:
+    """Of releases of either; certain where another set of points is there."""
+    if (one.there != other.there).any():
+        return np.full(SECRETS, np.inf), np.full(SECRETS, -np.inf)
+    bands = Told.of(one, policy, random), Told.of(other, policy, random)  # others than those that are judged
+    told = Told.of(one, policy, random), Told.of(other, policy, random)
+    return evidence(told[0], one, other, policy, bands), evidence(told[1], one, other, policy, bands)
 
 
 def auc(positive: FloatArray, negative: FloatArray) -> float:
@@ -114,50 +177,80 @@ def one_cell(riders: int, seed: int, expert: bool = False) -> Cohort:
     return draw(np.zeros((riders, 2), np.int64), riders, 18, seed, expert)
 
 
-def others_known(riders: int, policy: Policy, cohorts: int, expert: bool) -> float:
-    random, ins, outs = np.random.default_rng(9), [], []
+Pair = tuple[Exact, Exact]
+
+
+def with_and_without(riders: int, cohorts: int, expert: bool) -> list[Pair]:
+    random, found = np.random.default_rng(9), []
     for seed in range(cohorts):
         cohort = one_cell(riders, seed, expert)
         who = 0 if expert else int(random.integers(riders))
-        inside = fit_cells(cohort.placed, policy, FitConfig())
-        outside = fit_cells(cohort.of(cohort.placed.outcomes.rider != who), policy, FitConfig())
-        (f1, s1, sd, step), (f0, s0, *_) = released(inside, policy), released(outside, policy)
-        for curve, into in ((f1, ins), (f0, outs)):
-            into.append(evidence(publish(curve, sd, step, random), f1, f0, s1 * s0, sd, step))
-    return auc(np.concatenate(ins), np.concatenate(outs))
+        found.append((Exact.of(cohort.placed), Exact.of(cohort.of(cohort.placed.outcomes.rider != who))))
+    return found
 
 
-def one_outcome(riders: int, policy: Policy, cohorts: int) -> float:
-    random, right = np.random.default_rng(9), []
+def known(pairs: list[Pair], policy: Policy) -> float:
+    random = np.random.default_rng(8)
+    found = [pair_evidence(*pair, policy, random) for pair in pairs]
+    return auc(np.concatenate([one for one, _ in found]), np.concatenate([other for _, other in found]))
+
+
+def one_outcome_pairs(riders: int, cohorts: int, accomplice: bool) -> list[tuple[Exact, Exact, float]]:
+    """Releases with one outcome a success and a failure, and the chance of success; rider 0 may be an accomplice."""
+    random, found = np.random.default_rng(9), []
+    for seed in range(500, 500 + cohorts):
+        cohort = one_cell(riders, seed)
+        placed = cohort.placed
+        rider, metric = placed.outcomes.rider, placed.outcomes.metric
+        row = int(random.choice(np.flatnonzero(rider > 0)))
+        best: tuple[float, Pair] = (-1.0, ())  # type: ignore[assignment]
+        likes = [lambda x: x >= 0] if accomplice else []
+        likes += [lambda x: x < 0, lambda x: np.abs(x - 18) < 9, lambda x: np.abs(x - 18) >= 9] if accomplice else []
+        for like in [None, *likes]:
+            pair = []
+            for value in (1, 0):
+                outcome = placed.outcomes.outcome.copy()
+                if like is not None:
+                    outcome[rider == 0] = like(metric[rider == 0])
+                outcome[row] = value
+                pair.append(Exact.of(replace(placed, outcomes=replace(placed.outcomes, outcome=outcome)), False))
+            moved = float(np.abs(pair[0].value - pair[1].value)[pair[0].shown & pair[1].shown].max(initial=0.0))
+            best = max(best, (moved, (pair[0], pair[1])), key=lambda each: each[0])
+        found.append((*best[1], float(cohort.chance[row])))
+    return found
+
+
+def guessed(pairs: list[tuple[Exact, Exact, float]], policy: Policy) -> tuple[float, float]:
+    """Share of right guesses with even odds, and how many more are right than of somebody who knows the chance."""
+    random, even, gain = np.random.default_rng(8), [], []
+    for one, other, chance in pairs:
+        up, down = pair_evidence(one, other, policy, random)
+        even.append((np.mean(up > 0) + np.mean(down < 0)) / 2)
+        odds = np.log(chance / (1 - chance))
+        right = chance * np.mean(up + odds > 0) + (1 - chance) * np.mean(down + odds < 0)
+        gain.append(right - max(chance, 1 - chance))
+    return float(np.mean(even)), float(np.mean(gain))
+
+
+def departures(riders: int, cohorts: int) -> list[tuple[Exact, Exact, bool]]:
+    """Before and after one left, all others having added five outcomes; whether that one was good."""
+    found = []
     for seed in range(cohorts):
-        placed = one_cell(riders, seed).placed
-        row = int(random.integers(placed.outcomes.rider.size))
-        curves = []
-        for value in (1, 0):
-            outcome = placed.outcomes.outcome.copy()
-            outcome[row] = value
-            other = replace(placed, outcomes=replace(placed.outcomes, outcome=outcome))
-            curves.append(fit_cells(other, policy, FitConfig()))
-        (f1, s1, sd, step), (f0, s0, *_) = (released(one, policy) for one in curves)
-        right += [evidence(publish(f1, sd, step, random), f1, f0, s1 * s0, sd, step) > 0]
-        right += [evidence(publish(f0, sd, step, random), f1, f0, s1 * s0, sd, step) < 0]
-    return float(np.mean(right))
-
-
-def departure(riders: int, policy: Policy, cohorts: int) -> float:
-    """Was the person who left good? Two releases, ten others having joined; only the releases are known."""
-    random, good, poor = np.random.default_rng(9), [], []
-    for seed in range(cohorts):
-        whole = one_cell(riders + 10, seed)
+        whole = draw(np.zeros((riders, 2), np.int64), riders, 23, seed)
         rider = whole.placed.outcomes.rider
-        before = fit_cells(whole.of(rider < riders), policy, FitConfig())
-        after = fit_cells(whole.of(rider > 0), policy, FitConfig())
-        success = whole.placed.outcomes.outcome[rider == 0].mean()
-        (f0, s0, sd0, step), (f1, s1, sd1, _) = released(before, policy), released(after, policy)
-        use = (s0 * s1).astype(bool)
-        moved = publish(f1, sd1, step, random) - publish(f0, sd0, step, random)
-        (good if success > 0.5 else poor).append(moved[:, use].mean(axis=1))
-    return auc(np.concatenate(good), np.concatenate(poor))
+        early = np.arange(rider.size) % 23 < 18
+        good = whole.placed.outcomes.outcome[early & (rider == 0)].mean() > 0.5
+        found.append((Exact.of(whole.of(early), False), Exact.of(whole.of(rider > 0), False), bool(good)))
+    return found
+
+
+def departed(found: list[tuple[Exact, Exact, bool]], policy: Policy) -> float:
+    random, moved = np.random.default_rng(8), {True: [], False: []}
+    for before, after, good in found:
+        use = before.shown & after.shown
+        first, second = Told.of(before, policy, random).value, Told.of(after, policy, random).value
+        moved[good].append((second - first)[:, use].mean(axis=1))
+    return auc(np.concatenate(moved[True]), np.concatenate(moved[False]))
 
 
 @dataclass
@@ -189,31 +282,38 @@ class Utility:
         return f"RMSE {rmse:.3f}, released {self.released / self.points:.1%}, coverage {coverage}"
 
 
-def utility(cohort: Cohort, policy: Policy, secret: bytes = b"benchmark") -> Utility:
-    """Of the rows that a first release would have; the share is that of points with k riders."""
-    reasons = Reasons()
+def screened(cohort: Cohort) -> tuple[CellCurves, int]:
+    """The fit of a first release after all refusals, and how many points have k riders."""
+    policy, reasons = Policy(), Reasons()
     held = np.bincount(np.unique(cohort.placed.pair * 10**6 + cohort.placed.outcomes.rider) // 10**6)
     left = screen(cohort.placed, policy, reasons)
     assert left is not None
     left = left.of_rows(comparable(left)[left.cell])
     refused = np.ones(1, bool)
     while refused.any():
-        curves = fit_cells(left, policy, FitConfig())
+        found = fit_cells(left, policy, FitConfig())
         points = np.zeros((len(left.cells), BINS.number), bool)
         points[left.cell, left.bin] = True
-        refused = refused_bins(curves, points, policy)
+        refused = refused_bins(found, points, policy)
         if refused.any():
             thinner = screening.without(left, refused)
             assert thinner is not None
             left = screen(thinner, policy, reasons)
             assert left is not None
-    riders = {key: len(members) for key, members in screening.members(curves.placed).items()}
-    found = Utility(points=int(np.sum(held >= policy.k)))
-    for (cell, bin_), row in RowMaker("2026-01-01", TOPIC, BINS, policy, secret).rows(curves, riders).items():
-        truth = cohort.truth(np.array([BINS.centre(bin_)]), cohort.placed.cells.index(cell))
-        found.add(row, float(truth[0]))
-        found.released += 1
-    return found
+    return found, int(np.sum(held >= policy.k))
+
+
+def utility(cohort: Cohort, found: CellCurves, points: int, policy: Policy, secrets: int = 5) -> Utility:
+    """Of the rows that a first release would have, in some stores; the share is that of points with k riders."""
+    riders = {key: len(members) for key, members in screening.members(found.placed).items()}
+    made = Utility(points=points * secrets)
+    for secret in range(secrets):
+        rows = RowMaker("2026-01-01", TOPIC, BINS, policy, bytes([secret])).rows(found, riders)
+        for (cell, bin_), row in rows.items():
+            truth = cohort.truth(np.array([BINS.centre(bin_)]), cohort.placed.cells.index(cell))
+            made.add(row, float(truth[0]))
+        made.released += len(rows)
+    return made
 
 
 def private_policy(epsilon: float, cells: tuple[str, ...]) -> Policy:
@@ -286,9 +386,9 @@ def platform(seed: int, riders: int = 5_000, cells: int = 153) -> Cohort:
 
 
 def private(quick: bool) -> None:
-    for epsilon in (1.0, 2.0, 4.0):
+    for epsilon in (2.0, 1.0):
         for riders in (16, 24, 40, 120):
-            found = [private_others_known(riders, epsilon, 12 if quick else 60, expert) for expert in (False, True)]
+            found = [private_others_known(riders, epsilon, 6 if quick else 12, expert) for expert in (False, True)]
             print(f"private, epsilon {epsilon:g}   {riders:6} {found[0]:16.2f} {found[1]:14.2f}", flush=True)
         for kind, cohort in (("healthy", healthy), ("platform", platform)):
             together = Utility()
@@ -298,22 +398,26 @@ def private(quick: bool) -> None:
 
 
 def main(quick: bool) -> None:
-    cohorts = 12 if quick else 30
-    modes = {"rules alone": Policy(noise=0.0), "threshold (default)": Policy()}
-    print(f"{'':20} {'riders':>6} {'known, ordinary':>16} {'known, expert':>14} {'one outcome':>12} {'departure':>10}")
-    for name, policy in modes.items():
-        for riders in (16, 24, 40) if quick else (16, 24, 40, 120):
-            found = [others_known(riders, policy, cohorts, expert) for expert in (False, True)]
-            found += [one_outcome(riders, policy, cohorts), departure(riders, policy, 2 * cohorts)]
-            print(
-                f"{name:20} {riders:6} {found[0]:16.2f} {found[1]:14.2f} {found[2]:12.2f} {found[3]:10.2f}", flush=True
-            )
-    for name, policy in modes.items():
-        for kind, cohort in (("healthy", healthy), ("platform", platform)):
-            together = Utility()
-            for seed in range(1, 2 if quick else 4):
-                together.join(utility(cohort(seed), policy))
-            print(f"{name:20} {kind:9} {together}", flush=True)
+    few = 10 if quick else 40
+    modes = [Policy(noise=size) for size in (0.0, 0.12, Policy().noise, 0.25, 0.35)]
+    print("noise riders  known: ordinary, expert   one outcome: even odds, added   accomplice: the same   departure")
+    for riders in (16, 24, 40):
+        pairs = [with_and_without(riders, few, expert) for expert in (False, True)]
+        single = [one_outcome_pairs(riders, few // divisor, helped) for helped, divisor in ((False, 1), (True, 2))]
+        left = departures(riders, 5 * few)
+        for policy in modes:
+            said = [f"{known(each, policy):.2f}" for each in pairs]
+            said += [f"{even:.3f} {gain:+.3f}" for even, gain in (guessed(each, policy) for each in single)]
+            print(f"{policy.noise:4.2f} {riders:4}  {'   '.join(said)}   {departed(left, policy):.2f}", flush=True)
+    for kind, cohort in (("healthy", healthy), ("platform", platform)):
+        together = [Utility() for _ in modes]
+        for seed in range(1, 2 if quick else 4):
+            drawn_now = cohort(seed)
+            found, points = screened(drawn_now)
+            for policy, sums in zip(modes, together, strict=True):
+                sums.join(utility(drawn_now, found, points, policy))
+        for policy, sums in zip(modes, together, strict=True):
+            print(f"{policy.noise:4.2f} {kind:9} {sums}", flush=True)
 
 
 if __name__ == "__main__":

@@ -104,15 +104,25 @@ def export_atlas(
     print(f"log head {report.log_head}")
 
 
+def _use(row: Standing) -> str:
+    """What readers get: error, the lowest and highest coverage of any band, share that is released."""
+    if row.rmse is None or row.coverage is None or row.released is None:
+        return f"{'-':>6} {'-':>11} {'-':>9}"
+    low, high = row.coverage
+    return f"{row.rmse:6.2f} {low:6.0%} - {high:.0%} {row.released:8.0%}"
+
+
 def _table(standing: list[Standing]) -> list[str]:
     """What attackers achieve against cells as large as this store's: of a coin, 0.50."""
     found = ["what attackers achieve (0.50 is a coin), by riders of a cell; docs/disclosure.md says who they are:"]
-    found.append("mode       riders  cells  others known  an expert  one outcome  departure")
+    found.append(
+        "mode       riders  cells  others known  an expert  one outcome  departure   RMSE     covered  released"
+    )
     for row in standing:
         riders, cells = (" any" if number is None else str(number) for number in (row.riders, row.cells))
         found.append(
             f"{row.mode:9} {riders:>7} {cells:>6} {row.known_ordinary:13.2f} {row.known_expert:10.2f} "
-            f"{row.one_outcome:12.2f} {row.departure:10.2f}"
+            f"{row.one_outcome:12.2f} {row.departure:10.2f} {_use(row)}"
         )
     return [*found, *dict.fromkeys(row.source for row in standing)]
 

@@ -140,6 +140,13 @@ class Standing(Published):
     known_expert: float = Field(description="The same for a rider who succeeds nearly everywhere.")
     one_outcome: float = Field(description="Share of guesses of one unknown outcome that are right; a coin has 0.5.")
     departure: float = Field(description="AUC of whether somebody who left between two releases was good.")
+    rmse: float | None = Field(
+        description="What readers get: root mean squared error of a difficulty on a cohort like a platform's."
+    )
+    coverage: tuple[float, float] | None = Field(
+        description="Share of true difficulties within 1.96 published errors: in the worst band, and in the best."
+    )
+    released: float | None = Field(description="Share of what has k riders that a release shows: points, or cells.")
     source: str = Field(description="Where the row is from.")
 
 

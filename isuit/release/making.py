@@ -201,11 +201,12 @@ def _fresh(
     settled = fate.carried.keys() | fate.withdrawn
     linked = comparable(left)
     apart = left.of_rows(~linked[left.cell])
-    for (cell, bin_), riders in screening.members(apart).items():
+    alone = screening.members(apart)
+    for cell, _ in alone:
         reasons.add(cell, "too few riders link it to the other cells for a common origin: it gets no difficulty")
-        if (cell, bin_) not in settled:
-            row = maker.incomparable(cell, bin_, len(riders))
-            made.append(((cell, bin_), row, _spelled(apart, riders)))
+    unsettled = {key: len(riders) for key, riders in alone.items() if key not in settled}
+    for key, row in maker.incomparable(apart, unsettled).items():
+        made.append((key, row, _spelled(apart, alone[key])))
     joined = left.of_rows(linked[left.cell])
     if not screening.members(joined).keys() - settled:
         return made

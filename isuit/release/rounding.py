@@ -7,6 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import ROUND_HALF_EVEN, Decimal
 
+import numpy as np
+
+from isuit.estimator import NODES, WEIGHTS
 from isuit.published import ReleaseRow
 from isuit.release import noise
 from isuit.release.bins import Bins
@@ -15,7 +18,7 @@ from isuit.release.cell_curves import CellCurves
 from isuit.release.cells import centre
 from isuit.release.eligibility import GLOBAL, Topic
 from isuit.release.policy import SATURATION, Policy, band, within
-from isuit.release.screening import distinct_riders
+from isuit.release.screening import Placed, distinct_riders
 
 
 def to_step(value: float, step: float) -> float:
@@ -29,13 +32,18 @@ def to_one_digit(value: float) -> float:
 
 
 def is_saturated(suitability: float) -> bool:
-    """By the fitted probability alone: whether a bin's raw outcomes are all equal would itself tell."""
+    """By a probability that follows from the value with noise: outcomes, or a value without, would tell of a person."""
     return not SATURATION[0] <= suitability <= SATURATION[1]
 
 
-def published_error(error: float, step: float, noise: float) -> float:
+def suitability_at(difficulty: float, discrimination: float) -> float:
+    """How often a population of skill N(0, 1), the unit of difficulty, succeeds."""
+    return float(WEIGHTS @ (1 / (1 + np.exp(-discrimination * (NODES - difficulty)))))
+
+
+def published_error(error: float, step: float, noise: float, factor: float = 1.0) -> float:
     """The standard error of what is published: of the fit, of the rounding (uniform over a step) and of the noise."""
-    return to_one_digit(math.sqrt(error**2 + step**2 / 12 + noise**2))
+    return to_one_digit(factor * math.sqrt(error**2 + step**2 / 12 + noise**2))
 
 
 @dataclass
@@ -51,8 +59,13 @@ class RowMaker:
     discrimination: float | None = None  # as published with the topic's first rows, whose fit gives it
     units: str | None = None  # of the metric, as declared
 
-    def incomparable(self, cell: str, bin_: int, riders: int) -> ReleaseRow:
-        return self._row(cell, bin_, self._band(cell, bin_, riders), "incomparable")
+    def incomparable(self, placed: Placed, riders: dict[tuple[str, int], int]) -> dict[tuple[str, int], ReleaseRow]:
+        """Rows of cells without a common origin of difficulty."""
+        noise_of, found = self._noise(placed), {}
+        for (cell, bin_), number in riders.items():
+            told = self._told(number, noise_of[cell], bin_)
+            found[cell, bin_] = self._row(cell, bin_, self._band(cell, bin_, told), "incomparable")
+        return found
 
     def rows(self, curves: CellCurves, riders: dict[tuple[str, int], int]) -> dict[tuple[str, int], ReleaseRow]:
         """A row for every (cell, bin) of `riders`, which says how many stand behind each."""
@@ -60,34 +73,34 @@ class RowMaker:
             step = self.policy.step(len(curves.placed.outcomes.riders))
             self.discrimination = max(to_step(curves.fit.discrimination, step), step)
         expert = self._expert(curves, self.discrimination)
-        in_cell = distinct_riders(curves.placed.cell, curves.placed.outcomes, len(curves.placed.cells))
-        went_in = self._went_in(curves)
-        found = {}
+        noise_of, found = self._noise(curves.placed), {}
         for code, cell in enumerate(curves.placed.cells):
-            difficulty, suitability = curves.difficulty(code), curves.suitability(code)
-            size = noise.scale(int(in_cell[code]), self.policy)
-            sd = size * noise.spread(self.bins.number)
-            drawn = size * noise.draw(self.secret, self._about(cell), went_in[cell], self.bins.number)
+            difficulty, drawn = curves.difficulty(code), noise_of[cell]
             for bin_ in range(self.bins.number):
-                number = riders.get((cell, bin_))
-                if number is None:
+                if (cell, bin_) not in riders:
                     continue
-                saturated = is_saturated(float(suitability[bin_]))
+                number = self._told(riders[cell, bin_], drawn, bin_)
                 band = self._band(cell, bin_, number)
                 step = self.policy.step(within(number, band))
-                value = float(difficulty.value[bin_] + drawn[bin_])
+                value = float(difficulty.value[bin_] + drawn.difficulty[bin_])
+                error = published_error(
+                    float(difficulty.se[bin_]), step, float(drawn.sd[bin_]), float(drawn.error[bin_])
+                )
+                saturated = is_saturated(suitability_at(value, self.discrimination))
                 found[cell, bin_] = self._row(
                     cell,
                     bin_,
                     band,
                     "saturated" if saturated else "estimated",
                     difficulty=None if saturated else to_step(value, step),
-                    difficulty_se=None
-                    if saturated
-                    else published_error(float(difficulty.se[bin_]), step, float(sd[bin_])),
+                    difficulty_se=None if saturated else error,
                     expert_difficulty=expert[bin_],
                 )
         return found
+
+    def _told(self, riders: int, drawn: noise.Noise, bin_: int) -> int:
+        """The number that bands and steps follow from; never one that the rule of k would not have let through."""
+        return max(round(riders + float(drawn.riders[bin_])), min(riders, self.policy.k))
 
     def _band(self, cell: str, bin_: int, riders: int) -> str:
         return band(riders, self.bands.get((cell, bin_)))
@@ -95,12 +108,17 @@ class RowMaker:
     def _about(self, cell: str) -> list[str]:
         return [self.topic.activity, self.topic.dimension, cell]
 
-    def _went_in(self, curves: CellCurves) -> dict[str, list[tuple[int, int]]]:
-        """By cell, what each rider weighs in each bin."""
-        found: dict[str, list[tuple[int, int]]] = {cell: [] for cell in curves.placed.cells}
-        for (cell, bin_, _), number in fingerprints(curves.placed, self.policy).items():
-            found[cell].append((bin_, number))
-        return found
+    def _noise(self, placed: Placed) -> dict[str, noise.Noise]:
+        """By cell, drawn from what each rider weighs in each bin."""
+        went_in: dict[str, list[tuple[int, int]]] = {cell: [] for cell in placed.cells}
+        for (cell, bin_, _), number in fingerprints(placed, self.policy).items():
+            went_in[cell].append((bin_, number))
+        riders = distinct_riders(placed.cell, placed.outcomes, len(placed.cells)).tolist()
+        points = self.bins.number
+        return {
+            cell: noise.of_cell(self.secret, self._about(cell), went_in[cell], points, riders[code], self.policy)
+            for code, cell in enumerate(placed.cells)
+        }
 
     def _expert(self, curves: CellCurves, discrimination: float) -> list[float | None]:
         """From the rounded discrimination, so that it carries no more of it than its own column does."""

@@ -587,6 +587,51 @@ class TestSomeoneWhoKnowsAllOthers:
         assert self.area(lab) > 0.8
 
 
+class TestErrorsAndBandsBesideValues:
+    """With everyone else's outcomes: the digits of errors and the bands of riders tell no more than values do.
+
+    At 24 riders an error's first digit, or a band at its edge, was another without the person in most cells.
+    """
+
+    def area(self) -> float:
+        """Under the curve of an attacker who learns from 120 stores what differs, and judges 120 others."""
+        from dataclasses import replace
+
+        from test_screening import placed
+
+        from isuit.domain import FitConfig
+        from isuit.release.cell_curves import fit_cells
+        from isuit.release.eligibility import Topic
+        from isuit.release.policy import Policy
+        from isuit.release.rounding import RowMaker
+        from isuit.release.screening import members
+
+        whole = replace(placed(1, per_place=24), cells=("global",))
+        worlds = [whole, whole.of_rows(whole.outcomes.rider != 3)]
+        fits = [fit_cells(each, Policy(), FitConfig()) for each in worlds]
+        counts = [{key: len(riders) for key, riders in members(each).items()} for each in worlds]
+
+        def read(world: int, secret: int) -> np.ndarray:
+            making = RowMaker("2026-01-01", Topic("kitesurfing", "wind_kn"), whole.bins, Policy(), bytes([secret]))
+            rows = making.rows(fits[world], counts[world]).values()
+            told = [(np.log(row.difficulty_se or 0.3), float(row.contributors != "10-19")) for row in rows]
+            return np.array(told).ravel()
+
+        loud = [np.array([read(world, secret) for secret in range(240)]) for world in (0, 1)]
+        direction = loud[0][:120].mean(axis=0) - loud[1][:120].mean(axis=0)
+        mine, its = (each[120:] @ direction for each in loud)
+        wins = np.mean(mine[:, None] > its[None, :]) + np.mean(mine[:, None] == its[None, :]) / 2
+        return float(wins)
+
+    def test_the_attack_fails(self) -> None:
+        assert self.area() <= 0.7
+
+    def test_it_succeeds_where_values_alone_have_noise(self, mutant: Mutant) -> None:
+        mutant("isuit.release.noise.ERRORS", 0.0)
+        mutant("isuit.release.noise.RIDERS", 0.0)
+        assert self.area() == 1.0
+
+
 class TestNoiseIsTheStores:
     """Noise is the same when a release is asked for again, and another in another store: averaging needs stores."""
 
