@@ -8,7 +8,7 @@ import pytest
 from release_lab import FIRST, Lab, draw
 
 from isuit.release.policy import Policy, policy_of
-from isuit.release.standing import WITH_NOISE, WITHOUT_NOISE, standing
+from isuit.release.standing import USEFUL_PRIVATE, USEFUL_WITH_NOISE, WITH_NOISE, WITHOUT_NOISE, standing
 
 TOPIC = {"activity": "kite", "dimension": "wind", "lower": 0, "width": 4, "bins": 9}
 
@@ -19,6 +19,7 @@ def test_every_cell_is_in_the_row_of_the_largest_size_that_it_reaches() -> None:
     assert [row.riders for row in found] == sizes
     assert [row.cells for row in found] == [2, 2, *[0] * (len(sizes) - 3), 1]
     assert found[0].known_ordinary == WITH_NOISE[sizes[0]].ordinary
+    assert {row.rmse for row in found} == {USEFUL_WITH_NOISE.rmse}
 
 
 def test_a_store_without_noise_is_told_so() -> None:
@@ -37,6 +38,11 @@ def test_a_private_release_has_the_bound_that_is_proved() -> None:
     assert all_of_them.known_expert == pytest.approx(0.62)
     assert one.known_expert == pytest.approx(0.56)  # a quarter of the cost, half of the distance
     assert one.riders is one.cells is None
+    assert one.rmse is all_of_them.rmse is None  # a quarter costs less than any that readers' errors were measured for
+    private["releases"] = 1
+    whole, _ = standing([], policy_of({"private": private}))
+    assert whole.rmse == USEFUL_PRIVATE[0.0881].rmse
+    assert whole.coverage == USEFUL_PRIVATE[0.0881].coverage
 
 
 def test_export_atlas_tells_it_with_explain_alone(lab: Lab) -> None:
