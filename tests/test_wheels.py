@@ -114,6 +114,7 @@ def test_the_action_audits(store_copy: Path, tmp_path: Path) -> None:
 
     assert audit(STORE=store_copy, HEAD=isuit.open(store_copy).status().log_head, RELEASE=release) == 0
     assert audit(STORE=store_copy, HEAD="f" * 64) == 1
+    assert audit(BUNDLE=tmp_path) == 2, "no bundle"
     release.write_text(release.read_text().replace("0", "1", 1))
     assert audit(RELEASE=release) == 1
     assert audit(RELEASE="$(touch hacked)") == 2
