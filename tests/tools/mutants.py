@@ -85,7 +85,7 @@ TARGETS: dict[str, tuple[str, str]] = {
         f"isuit/release/private/{name}": ("release/private/test_releasing", "release/private/test_private_mode")
         for name in ("declaration", "releasing", "solving")
     },
-    "isuit/release/standing": ("release/test_standing", "release/test_release"),
+    **{f"isuit/release/{name}": (f"release/test_{name}", "release/test_release") for name in ("dates", "standing")},
     "isuit/release/checking": ("release/test_proof release/test_release", "release/test_release_page"),
     "isuit/release/one_series": ("release/test_one_series", "release/test_release_attacks"),
     **dict.fromkeys(
