@@ -47,6 +47,9 @@ from isuit.store.paths import FILE_MODE, StorePaths, sync
 from isuit.store.query import quoted, rows
 
 Progress = Callable[[str, float], None]
+# Several put a short row group and the full ones after it together a second time: what they wrote first then lies in
+# free blocks, 18 of 66 where a cohort of 20,000 outcomes is followed by one of 400,000.
+_THREADS = 1
 ERASURE = "erasure"  # what `ledger.pending` calls the work
 PENDING = "ledger.pending"
 WAY_OUT = (
@@ -124,13 +127,11 @@ def _copy(paths: StorePaths, key: bytes, work: _Work, progress: Progress) -> tup
     """Write the new file: every row of the old one, the names of copied parts, and the completion of the receipts.
 
     Gives the last receipt, and the parts that the new file lists. One connection does it all: opening one costs as much
-    as copying a part. It has one thread, because several put a short row group and the full ones after it together a
-    second time; what they wrote first then lies in free blocks, 18 of 66 where a cohort of 20,000 outcomes is followed
-    by one of 400,000.
+    as copying a part.
     """
     connection = connect(Path(":memory:"), paths.spill, read_only=False)
     try:
-        connection.execute("SET threads = 1")
+        connection.execute(f"SET threads = {_THREADS}")
         copies = copy_parts(connection, paths.parts, key, work.parts, work.known, reached)
         connection.execute(f"ATTACH {quoted(str(paths.database))} AS old (READ_ONLY)")
         connection.execute(f"ATTACH {quoted(str(paths.rewritten))} AS new (STORAGE_VERSION '{STORAGE_VERSION}')")

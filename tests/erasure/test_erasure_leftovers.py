@@ -76,16 +76,16 @@ def test_a_copy_that_differs_is_never_swapped_in(store: Path, monkeypatch: pytes
     with open_store(store, write=True) as opened:
         erasure.decide(opened, [MARKED], suppress=True, bindings=[])
     # What a failing disk would do: a row of the copy is not the one that was read.
-    genuine = rewrite.fingerprint
+    genuine = rewrite.fingerprints
 
-    def broken(connection, table, *arguments, database=""):  # type: ignore[no-untyped-def]
-        if (table, database) == ("personal.skills", "new"):
+    def broken(connection, tables):  # type: ignore[no-untyped-def]
+        if "new.personal.skills" in tables:
             connection.execute(
                 "UPDATE new.personal.skills SET skill_mean = skill_mean + 1e-15 WHERE rider = 'rider-00001'"
             )
-        return genuine(connection, table, *arguments, database=database)
+        return genuine(connection, tables)
 
-    monkeypatch.setattr(rewrite, "fingerprint", broken)
+    monkeypatch.setattr(rewrite, "fingerprints", broken)
     before = (store / "store.duckdb").read_bytes()
     refusal = r"copy of personal\.skills is not identical"
     with pytest.raises(StoreError, match=refusal), open_store(store, write=True):
@@ -119,14 +119,14 @@ def test_an_erasure_that_the_disk_has_no_room_for_is_not_begun(store: Path, monk
 
 def test_a_deletion_that_reaches_others_is_rolled_back(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = contents(store)
-    genuine = rewrite.fingerprint
+    genuine = rewrite.fingerprints
 
-    def after_a_wide_delete(connection, table, where="true"):  # type: ignore[no-untyped-def]
-        if table == "personal.skills" and where == "true":
+    def after_a_wide_delete(connection, tables):  # type: ignore[no-untyped-def]
+        if tables.get("personal.skills") == "true":
             connection.execute("DELETE FROM personal.skills WHERE rider = 'rider-00001'")
-        return genuine(connection, table, where)
+        return genuine(connection, tables)
 
-    monkeypatch.setattr(erasure, "fingerprint", after_a_wide_delete)
+    monkeypatch.setattr(erasure, "fingerprints", after_a_wide_delete)
     with pytest.raises(StoreError, match="other riders' rows"):
         delete_riders(store, [MARKED])
     monkeypatch.undo()

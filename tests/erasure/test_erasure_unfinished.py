@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -90,7 +89,7 @@ def test_a_copy_with_several_threads_has_no_free_block(store: Path) -> None:
 
 def test_free_blocks_hold_no_byte_and_do_not_lock(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     others = contents(store, without=[MARKED])
-    monkeypatch.setattr(rewrite, "_one_thread", nullcontext)
+    monkeypatch.setattr(rewrite, "_THREADS", 4)
     delete_riders(store, [MARKED])
     assert free_blocks(store / "store.duckdb") > 0, "the test must have what it is about"
     assert_gone(store, others)
@@ -105,7 +104,7 @@ def locked(store: Path) -> Iterator[Path]:
             raise StoreError("the rewritten database has free blocks and was dropped")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rewrite, "_one_thread", nullcontext)
+        patch.setattr(rewrite, "_THREADS", 4)
         patch.setattr(rewrite, "_inspect", refuse_free_blocks)
         commands: tuple[Callable[[], object], ...] = (
             lambda: delete_riders(store, [MARKED]),

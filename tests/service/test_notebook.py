@@ -42,6 +42,8 @@ def test_frames_of_any_library_are_the_same_cohort(tmp_path: Path, cohort_table:
         "difficulty",
         "difficulty_se",
         "suitability",
+        "suitability_lower",
+        "suitability_upper",
     ]
     assert fit.curves.to_pandas().shape[0] == store.atlas().num_rows
     assert store.trajectory("rider-0001").num_rows == 1
