@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -147,6 +148,13 @@ def test_rederive_and_bundle(
     shutil.rmtree(tmp_path / "isuit-store")  # another machine
     assert isuit("rederive", "--bundle", "bundle").out.startswith("identical")
     assert isuit("rederive", "--bundle", "nowhere").code == 2
+
+    # A file that a bundle may have, and that this one's manifest does not name.
+    manifest = json.loads((tmp_path / "bundle" / "manifest.json").read_text())
+    del manifest["files"]["README.md"]
+    (tmp_path / "bundle" / "manifest.json").write_text(json.dumps(manifest))
+    unnamed = isuit("rederive", "--bundle", "bundle")
+    assert (unnamed.code, "does not name" in unnamed.err) == (2, True)
 
 
 def test_a_diverged_fit_is_exit_1(isuit: Callable[..., Answer], store_copy: Path) -> None:

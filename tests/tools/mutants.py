@@ -85,12 +85,13 @@ TARGETS: dict[str, tuple[str, str]] = {
         f"isuit/release/private/{name}": ("release/private/test_releasing", "release/private/test_private_mode")
         for name in ("declaration", "releasing", "solving")
     },
-    **{f"isuit/release/{name}": (f"release/test_{name}", "release/test_release") for name in ("dates", "standing")},
+    **{
+        f"isuit/release/{name}": (f"release/test_{name}", "release/test_release")
+        for name in ("dates", "standing", "timeline")
+    },
     "isuit/release/checking": ("release/test_proof release/test_release", "release/test_release_page"),
     "isuit/release/one_series": ("release/test_one_series", "release/test_release_attacks"),
-    **dict.fromkeys(
-        ("isuit/release/page", "isuit/release/timeline"), ("release/test_release_page", "release/test_site")
-    ),
+    "isuit/release/page": ("release/test_release_page", "release/test_site"),
     "isuit/release/persons": ("release/test_persons", "release/test_release_attacks"),
     **dict.fromkeys(
         [f"isuit/release/{name}" for name in ("bins", "carrying", "cells", "identities", "rounding", "screening")],
