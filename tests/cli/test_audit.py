@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import random
 import json
+import random
 import shutil
 from collections.abc import Callable
 from pathlib import Path
