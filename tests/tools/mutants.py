@@ -79,17 +79,20 @@ TARGETS: dict[str, tuple[str, str]] = {
     },
     **{
         f"isuit/release/private/{name}": (f"release/private/test_{name}", "release/private/test_releasing")
-        for name in ("accounting", "contributions", "discrete_gaussian")
+        for name in ("accounting", "contributions", "declaration", "discrete_gaussian")
     },
     **{
         f"isuit/release/private/{name}": ("release/private/test_releasing", "release/private/test_private_mode")
-        for name in ("declaration", "releasing", "solving")
+        for name in ("releasing", "solving")
     },
     **{
         f"isuit/release/{name}": (f"release/test_{name}", "release/test_release")
         for name in ("dates", "standing", "timeline")
     },
-    "isuit/release/checking": ("release/test_proof release/test_release", "release/test_release_page"),
+    "isuit/release/checking": (
+        "release/test_checking release/test_proof release/test_release",
+        "release/test_release_page",
+    ),
     "isuit/release/one_series": ("release/test_one_series", "release/test_release_attacks"),
     "isuit/release/page": ("release/test_release_page", "release/test_site"),
     "isuit/release/persons": ("release/test_persons", "release/test_release_attacks"),
