@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 import pytest
 from release_lab import FIRST, SECOND, Answer, Lab, Mutant, draw
 
-from isuit.release.eligibility import NOWHERE, Outcomes
-from isuit.release.one_series import Lines, are_the_same, by_cell, in_one_form, shared_days, shared_persons
+from isuit.release.eligibility import NOWHERE, Outcomes, Topic
+from isuit.release.one_series import Lines, are_the_same, by_cell, in_one_form, left_out, shared_days, shared_persons
 
 SERIES = "isuit.release.one_series"
 WIND, RENAMED, WAVE = ("kitesurfing", "wind_speed_kn"), ("kitesurfing", "wind"), ("kitesurfing", "wave_m")
@@ -149,6 +150,34 @@ class TestSharedOutings:
         untimed = lines([(p, 9000 + n, 0) for p in range(10) for n in range(10)])
         assert shared_days(untimed, untimed) == 0
         assert shared_days(self.MINE, self.MINE) == 10
+
+
+class TestWhoStays:
+    """Of topics with the same outings; the middle one of three shares persons with both others."""
+
+    FIRST, MIDDLE, LAST = (Topic("kite", name) for name in ("first", "middle", "last"))
+    LINES: ClassVar = {
+        topic: lines([(p, 100 * p + n, 100 * p + n) for p in persons for n in range(1, 11)])
+        for topic, persons in ((FIRST, range(10)), (MIDDLE, range(5, 15)), (LAST, range(10, 20)))
+    }
+    FITTED: ClassVar = {FIRST: 1, MIDDLE: 2, LAST: 3}
+
+    def test_what_is_left_out_leaves_nobody_out(self) -> None:
+        found = left_out(self.LINES, self.FITTED, [], set())
+        assert found.keys() == {self.MIDDLE}
+        assert "5 riders have the same outings in kite, first" in found[self.MIDDLE]
+
+    def test_what_was_released_stays(self) -> None:
+        assert left_out(self.LINES, self.FITTED, [self.MIDDLE], set()).keys() == {self.FIRST, self.LAST}
+
+    def test_the_same_days_count_beside_somebody_who_left(self) -> None:
+        other = {
+            self.FIRST: self.LINES[self.FIRST],
+            self.LAST: replace(self.LINES[self.FIRST], outing=self.LINES[self.FIRST].outing + 10**6),
+        }
+        assert left_out(other, self.FITTED, [self.FIRST], set()) == {}
+        assert left_out(other, self.FITTED, [self.FIRST], {self.FIRST}).keys() == {self.LAST}
+        assert left_out(other, self.FITTED, [self.FIRST, self.LAST], {self.FIRST}) == {}  # it has begun
 
 
 class TestForm:

@@ -97,7 +97,10 @@ TARGETS: dict[str, tuple[str, str]] = {
     "isuit/release/page": ("release/test_release_page", "release/test_site"),
     "isuit/release/persons": ("release/test_persons", "release/test_release_attacks"),
     **dict.fromkeys(
-        [f"isuit/release/{name}" for name in ("bins", "carrying", "cells", "identities", "rounding", "screening")],
+        [
+            f"isuit/release/{name}"
+            for name in ("bins", "carrying", "cells", "identities", "influence", "rounding", "screening")
+        ],
         ("release/test_screening release/test_carrying release/test_rounding", "release/test_release"),
     ),
     "isuit/estimator/gate": ("estimator/test_gate", "estimator/test_slices"),
