@@ -33,11 +33,12 @@ test: $(READY)  ## every test
 
 OLDEST := .venv-duckdb-1.5
 
-$(OLDEST)/.ready: pyproject.toml
-	$(PYTHON) -m venv $(OLDEST)
-	$(OLDEST)/bin/python -m pip install --quiet --upgrade "pip>=25.1"
+$(OLDEST)/.ready: $(READY)
+	$(PYTHON) -m venv --clear --without-pip $(OLDEST)
 	@# the versions are equal: an extension serves one version of DuckDB
-	$(OLDEST)/bin/python -m pip install --quiet --editable . --group dev duckdb==1.5.5 duckdb-extension-httpfs==1.5.5
+	PYTHONWARNINGS=ignore $(BIN)/python -m pip --python $(OLDEST)/bin/python install --quiet --no-deps --editable . duckdb==1.5.5 duckdb-extension-httpfs==1.5.5
+	@# every other library is that of the first environment, which is looked at after its own
+	for packages in $(OLDEST)/lib/*/site-packages; do echo "$(abspath $(VENV))/lib/$$(basename $$(dirname $$packages))/site-packages" > $$packages/others.pth; done
 	@touch $@
 
 test-oldest-duckdb: $(READY) $(OLDEST)/.ready  ## the store on the oldest DuckDB, and each reads what the other wrote

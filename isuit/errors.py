@@ -14,9 +14,20 @@ FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 
 
 class IsuitError(Exception):
-    """Base of all errors that are the caller's to see."""
+    """Base of all errors that are the caller's to see.
+
+    A sentence may quote a name of a file or a column, and either may hold half a character: it is written as an escape,
+    so that every sentence can be written as UTF-8.
+    """
 
     exit_code: ClassVar[int] = 2
+
+    def __init__(self, *told: object) -> None:
+        super().__init__(*(_writable(part) if isinstance(part, str) else part for part in told))
+
+
+def _writable(text: str) -> str:
+    return text.encode(errors="backslashreplace").decode()
 
 
 class InputError(IsuitError):

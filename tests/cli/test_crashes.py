@@ -102,9 +102,10 @@ def work_done(pid: int, until: float) -> float:
 @pytest.mark.long
 def test_kill_9_at_random_moments(server: Server, cohorts: Callable[[int], Path], tmp_path: Path) -> None:
     chance = random.Random(3)
-    whole = server.start(tmp_path, "fit", "--cohort", cohorts(1000), "--store", "whole")
-    usual = work_done(whole.pid, until=float("inf"))
-    assert whole.wait() == 0
+    for number in (1000, 1001):  # in a new installation the first compiles what the server did not need
+        whole = server.start(tmp_path, "fit", "--cohort", cohorts(number), "--store", "whole")
+        usual = work_done(whole.pid, until=float("inf"))
+        assert whole.wait() == 0
     killed = 0
     after = (0, 0)
     for trial in range(TRIALS):

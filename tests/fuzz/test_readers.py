@@ -37,6 +37,11 @@ def test_hostile_files_are_read_or_refused_with_a_sentence(readers: list[Reader]
     assert 0 < read < ROUNDS * len(readers)  # some hostile files are harmless, and not all are
 
 
+def test_half_a_character_in_a_name_of_a_column_is_refused_in_a_sentence(readers: list[Reader], tmp_path: Path) -> None:
+    [reader] = [reader for reader in readers if reader.name == "cohort as TSV"]
+    assert not reader.round(52387, tmp_path / "hostile")
+
+
 @pytest.mark.parametrize("cell", ["9" * 400, "f" * 16, "-1", "", "871f1d489fffffff"])
 def test_a_place_that_is_no_cell_is_a_damaged_file(readers: list[Reader], tmp_path: Path, cell: str) -> None:
     [(name, content)] = next(reader.good for reader in readers if reader.name == "release as geojson").items()

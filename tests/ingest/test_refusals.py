@@ -14,6 +14,7 @@ from isuit.cli.app import main
 
 from isuit.errors import InputError
 from isuit.ingest import RefusedCohort, read_cohort
+from isuit.ingest.refusals import Refusal
 
 RIDER = "mallory-4711"  # in every bad cohort, in no message
 Refused = Callable[..., str]
@@ -562,3 +563,11 @@ def test_object_that_is_no_table() -> None:
     for source in (42, object(), pa.array([1, 2])):
         with pytest.raises(InputError):
             read_cohort(source)
+
+
+def test_a_sentence_can_be_written_whatever_it_quotes() -> None:
+    """A name of a column or a file may hold half a character."""
+    sentence = str(RefusedCohort((Refusal(None, "c.tsv has the columns rider, ou\udcceome"),)))
+    assert r"ou\udcceome" in sentence
+    sentence.encode()
+    assert str(InputError("\ud800")) == r"\ud800"
