@@ -9,6 +9,7 @@ functions, so that thousands of places cost no more memory than their coefficien
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +18,8 @@ from numpy.typing import NDArray
 from isuit.compiled import compiled
 from isuit.domain import FloatArray, IntArray
 
+_WIDE = 16  # functions in a row from which rows with the same functions are added up together: those of surfaces
+_ROWS = 256  # that are multiplied at a time
 NO_PLACE = -1  # of a row on the shared curve alone, and of a visit where places have no coefficients
 
 
@@ -80,8 +83,29 @@ class Design:
         raw = self.shared.shape[0]
         shared = np.zeros((raw, raw))
         across, own = np.zeros((self.places, self.width, raw)), np.zeros((self.places, self.width, self.width))
-        _gram(*self.rows, np.ascontiguousarray(weight), shared, across, own)
+        weight = np.ascontiguousarray(weight)
+        if self.rows.function.shape[1] < _WIDE:
+            _gram(*self.rows, weight, shared, across, own)
+        else:
+            turned = np.zeros((self.places, raw, self.width))
+            _wide_gram(*self.rows[:3], self._own_values, self._alike, weight, shared, turned, own)
+            across = np.ascontiguousarray(turned.transpose(0, 2, 1))
         return self.shared.T @ (shared + shared.T) @ self.shared, across @ self.shared, own
+
+    @cached_property
+    def _own_values(self) -> FloatArray:
+        """Rows by a place's own functions."""
+        values = np.zeros((self.rows.place.size, self.width))
+        _own_values(*self.rows[:2], self.rows.own, values)
+        return values
+
+    @cached_property
+    def _alike(self) -> IntArray:
+        """An order of the rows in which those with the same functions, of one box between knots, follow each other."""
+        key = np.zeros(self.rows.place.size, np.int64)
+        for column in self.rows.function.T:
+            key = key * 1_000_003 + column  # may overflow: two boxes that share a key by chance cost time alone
+        return np.argsort(key, kind="stable")
 
     def columns(self, place: int = NO_PLACE) -> FloatArray:
         """Dense rows over the shared coefficients and, for rows at this place, its own."""
@@ -149,3 +173,54 @@ def _gram(index, value, place, own, weight, shared, across, blocks):
             if p >= 0:
                 for w in range(width):
                     across[p, w, k] += x * mine[w]
+
+
+@compiled
+def _own_values(index, value, own, values):
+    for i in range(values.shape[0]):
+        for d in range(index.shape[1]):
+            for w in range(values.shape[1]):
+                values[i, w] += value[i, d] * own[index[i, d], w]
+
+
+@compiled
+def _wide_gram(index, value, place, own_values, order, weight, shared, across, blocks):
+    """The same as `_gram`, with rows of the same functions multiplied as a matrix; `across` is places x functions x own
+    functions."""
+    count, width = index.shape[1], own_values.shape[1]
+    left, right = np.empty((_ROWS, count)), np.empty((_ROWS, count))
+    filled = 0
+    for number in range(order.size):
+        i = order[number]
+        p, w, row, functions = place[i], weight[i], value[i], index[i]
+        one, two = left[filled], right[filled]
+        for d in range(count):
+            one[d] = 0.5 * w * row[d]
+            two[d] = row[d]
+        filled += 1
+        if p >= 0:
+            mine = own_values[i]
+            for d in range(count):
+                _add(across[p, functions[d]], w * row[d], mine)
+            for d in range(width):
+                _add(blocks[p, d], w * mine[d], mine)
+        is_last = filled == _ROWS or number + 1 == order.size
+        if not is_last:
+            following = index[order[number + 1]]
+            for d in range(count):
+                if functions[d] != following[d]:
+                    is_last = True
+                    break
+        if is_last:
+            product = np.dot(left[:filled].T, right[:filled])
+            for d in range(count):
+                for e in range(count):
+                    shared[functions[d], functions[e]] += product[d, e]
+            filled = 0
+
+
+@compiled
+def _add(total, times, values):
+    """total += times * values. Slices and not indices, which may count from the end: so the loop is one of vectors."""
+    for k in range(values.size):
+        total[k] += times * values[k]
