@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import repeat
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError
 
 from isuit.domain import (
-    NO_SITE,
-    DifficultyCurve,
     Estimate,
     FitConfig,
     FloatArray,
@@ -26,12 +22,12 @@ from isuit.errors import EstimationError
 from isuit.record import Parameters
 from isuit.record.diagnostics import CalibrationGroup, Nearby, Scores, ScoresOfAll
 
+from . import difficulty_curves
 from . import movement as moving
 from .diagnostics import forecasts, heldout, newcomers, record
 from .gate import Gate, Incidence, check, check_each, incidence
 from .likelihood import threads
-from .likelihood.bands import bands_of_places, suitability_of
-from .likelihood.latent import Band, LatentFit, fit_latent
+from .likelihood.latent import LatentFit, fit_latent
 from .likelihood.moving_fit import MovingFit
 from .likelihood.prepared import Prepared
 from .likelihood.single_curve import SingleCurve
@@ -43,20 +39,18 @@ from .model.basis import Spline, spline_for
 from .model.components import in_largest
 from .model.counts import Counts, count, count_conditions
 from .model.curves import CurveSpace
-from .model.design import Design
 from .model.population import largest_clientele, visits
 from .model.slopes import Slopes
 from .model.surface import Surface, surface_for
 from .nearby import borrowed
 from .promotion import also_predicts, candidate
 from .suitability import latent_parameters, single_parameters
-from .support import reference, support_of
+from .support import support_of
 from .surfaces import latent_surface, single_surface
 from .validity import validate
 
 ESTIMATOR_VERSION = "5"  # changes whenever the same cohort and configuration can give other numbers
 
-GRID_POINTS = 101  # metrics at which a curve is evaluated
 USABLE_OUTCOMES, USABLE_BINS = 5, 3
 USABLE_SD = 0.8  # a posterior sd above this says little more than that the rider is one of the population
 
@@ -251,52 +245,8 @@ def _refit(
     return newcomers.Refit(prepared.space, single, latent)
 
 
-@dataclass(frozen=True)
-class _Along:
-    """Where a curve is evaluated: the values of its metric, and the conditions, which of one metric are the same."""
-
-    metric: FloatArray
-    condition: FloatArray
-    dimension: str | None
-
-
-def _grids(data: Observations, space: CurveSpace) -> list[_Along]:
-    """Where curves are evaluated: along the metric, or along each of several while the others stay at their
-    medians."""
-    spline = space.spline
-    if not isinstance(spline, Surface):
-        metric = _grid(spline)
-        return [_Along(metric, metric, None)]
-    medians = np.array(reference(data.conditions))
-    found = []
-    for k, name in enumerate(spline.metrics):
-        metric = _grid(spline.splines[k])
-        condition = np.tile(medians, (metric.size, 1))
-        condition[:, k] = metric
-        found.append(_Along(metric, condition, name))
-    return found
-
-
-def _grid(spline: Spline) -> FloatArray:
-    if spline.lower == spline.upper:
-        return np.array([spline.lower])
-    return np.linspace(spline.lower, spline.upper, GRID_POINTS)
-
-
 def _single_estimate(found: _Found) -> Estimate:
     prepared, single, predicted = found.prepared, found.prepared.single, found.predicted
-    curves = [
-        DifficultyCurve(
-            name,
-            along.metric,
-            None,
-            None,
-            single.suitability(_at(prepared.space, along.condition, code, 0.0)),
-            along.dimension,
-        )
-        for code, name in _places(found.data, prepared.space)
-        for along in _grids(found.data, prepared.space)
-    ]
     return Estimate(
         kind="single-curve",
         estimator_version=ESTIMATOR_VERSION,
@@ -306,7 +256,7 @@ def _single_estimate(found: _Found) -> Estimate:
         identification=found.gate.report,
         promotion=found.promotion,
         held_out=predicted.held_out,
-        curves=tuple(curves),
+        curves=difficulty_curves.of_single(found.data, prepared.space, single),
         skills=None,
         parameters=_single_parameters(found, single),
         diagnostics=record.of_single(
@@ -320,16 +270,8 @@ def _single_estimate(found: _Found) -> Estimate:
 
 def _latent_estimate(found: _Found, latent: LatentFit, scored: ScoresOfAll) -> Estimate:
     data, prepared, predicted = found.data, found.prepared, found.predicted
-    grids, space = _grids(data, prepared.space), latent.space
     comparable = _comparable_sites(prepared.counts, prepared.space.sites)
     incomparable = [data.sites[s] for s in np.flatnonzero(~comparable)]
-    apart, curves = set(incomparable), []
-    names = [name for _, name in _places(data, prepared.space)]
-    for at_name in zip(names, *(_bands(latent, along, len(names)) for along in grids), strict=True):
-        name = at_name[0]
-        for along, (band, suitability) in zip(grids, at_name[1:], strict=True):
-            difficulty, se = (None, None) if name in apart else (band.value, band.se)
-            curves.append(DifficultyCurve(name, along.metric, difficulty, se, suitability, along.dimension))
     return Estimate(
         kind="latent",
         estimator_version=ESTIMATOR_VERSION,
@@ -339,41 +281,25 @@ def _latent_estimate(found: _Found, latent: LatentFit, scored: ScoresOfAll) -> E
         identification=found.gate.report,
         promotion=found.promotion,
         held_out=predicted.held_out,
-        curves=tuple(curves),
+        curves=difficulty_curves.of_latent(data, prepared.space, latent, incomparable),
         skills=_skills(data, found.gate, found.graph, latent),
         parameters=_latent_parameters(found, latent, incomparable),
         diagnostics=record.of_latent(
-            found.gate.report,
-            data,
-            space,
-            prepared.counts,
-            prepared.single,
             latent,
-            incomparable,
-            found.config.exposure,
-            predicted.calibration,
-            scored,
-            found.skilled,
-            found.gate.between,
-            found.moved.report,
-            found.varied,
-            found.nearby,
+            data=data,
+            gate=found.gate.report,
+            between=found.gate.between,
+            prepared=prepared,
+            assumed=found.config.exposure,
+            incomparable=incomparable,
+            calibration=predicted.calibration,
+            scores=scored,
+            skilled=found.skilled,
+            varied=found.varied,
+            movement=found.moved.report,
+            nearby=found.nearby,
         ),
     )
-
-
-def _bands(latent: LatentFit, along: _Along, curves: int) -> Iterator[tuple[Band, FloatArray]]:
-    """Of the shared curve, then of each site: difficulty, and suitability with skill integrated out.
-
-    Without a curve for each site, each has the shared one.
-    """
-    shared = latent.difficulty(along.condition)
-    of_sites = bands_of_places(latent, along.condition) if latent.space.sites else repeat(shared, curves - 1)
-    bands = [shared, *of_sites]
-    units, a = latent.units, latent.solution.discrimination
-    f = a * (units.mean + units.sd * np.array([band.value for band in bands]))
-    relative = None if latent.space.slopes is None else latent.relative(along.condition)
-    return zip(bands, suitability_of(latent, f if relative is None else relative * f, relative), strict=True)
 
 
 def _single_parameters(found: _Found, single: SingleCurve) -> Parameters:
@@ -388,17 +314,6 @@ def _latent_parameters(found: _Found, latent: LatentFit, incomparable: list[str]
     if not isinstance(space.spline, Surface):
         return latent_parameters(space, data.sites, latent, incomparable)
     return latent_surface(space, space.spline, data.sites, latent, incomparable, support_of(data, found.config))
-
-
-def _places(data: Observations, space: CurveSpace) -> list[tuple[int, str | None]]:
-    """Code and name of every curve to evaluate: the shared one first."""
-    if not space.sites:
-        return [(NO_SITE, None), *((NO_SITE, name) for name in data.sites)]
-    return [(NO_SITE, None), *enumerate(data.sites)]
-
-
-def _at(space: CurveSpace, metric: FloatArray, code: int, a: float) -> Design:
-    return space.design(metric, np.full(len(metric), code), a)
 
 
 def _comparable_sites(counts: Counts, sites: int) -> NDArray[np.bool_]:

@@ -22,11 +22,11 @@ from isuit.record.diagnostics import (
 
 from ..likelihood.latent import LatentFit
 from ..likelihood.moving_fit import MovingFit
+from ..likelihood.prepared import Prepared
 from ..likelihood.single_curve import SingleCurve
 from ..likelihood.skill import Skilled
 from ..likelihood.varying import Varied
 from ..model.counts import Counts
-from ..model.curves import CurveSpace
 from ..model.population import LEAST_WITHIN, within_riders
 from ..model.smoothing import precisions
 from ..model.surface import Surface
@@ -59,24 +59,29 @@ def _outside_core(gate: GateReport) -> OutsideCore:
 
 
 def of_latent(
-    gate: GateReport,
-    data: Observations,
-    space: CurveSpace,
-    counts: Counts,
-    single: SingleCurve,
     latent: LatentFit,
-    incomparable: list[str],
+    *,
+    data: Observations,
+    gate: GateReport,
+    between: tuple[bool, ...],
+    prepared: Prepared,
     assumed: Exposure,
+    incomparable: list[str],
     calibration: tuple[CalibrationGroup, ...],
     scores: ScoresOfAll,
-    skilled: Skilled | None = None,
-    between: tuple[bool, ...] = (),
-    movement: Movement | None = None,
-    varied: Varied | None = None,
-    nearby: Nearby | None = None,
+    skilled: Skilled | None,
+    varied: Varied | None,
+    movement: Movement | None,
+    nearby: Nearby | None,
 ) -> Diagnostics:
-    """What a latent fit says about itself."""
-    comparison = compared(counts, space, single, latent)
+    """What a latent fit says about itself.
+
+    `between` tells of each metric whether the gate let it pass because riders can be compared; `incomparable` names the
+    sites that share no origin with the others; the last four are None where the fit was not asked for them, or not of
+    that kind.
+    """
+    counts, space = prepared.counts, latent.space
+    comparison = compared(counts, space, prepared.single, latent)
     # Who goes where, and what is assumed of skill, is told from the fit in which a rider has one skill.
     still = latent.still if isinstance(latent, MovingFit) else latent
     posterior = latent.solution.at.posterior
