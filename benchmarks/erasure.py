@@ -1,6 +1,7 @@
 """What an erasure costs: processor time and bytes written, for one rider and for a hundred.
 
     python benchmarks/erasure.py [--outcomes 10000000] [--riders 100000] [--repeats 3]
+    python benchmarks/erasure.py --store STORE      # of a store that `isuit fit` made: riders are erased from it
 
 The floor of writing everything anew is copying the store's rows once, which is measured beside it. Seconds depend on
 the machine and what else runs there, so processor time is what counts; bytes do not depend on it.
@@ -97,19 +98,19 @@ def main() -> None:
     parser.add_argument(
         "--directory", type=Path, help="where to work, on a disk; by default the system's temporary one"
     )
+    parser.add_argument("--store", type=Path, help="a store to erase from, instead of one that is made")
     parser.add_argument("--no-copy", action="store_true", help="leave out copying everything once")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=options.directory) as folder:
-        store = Path(folder) / "store"
-        making = cost(lambda: make_store(store, options.outcomes, options.riders))
+        store = options.store or Path(folder) / "store"
+        if not options.store:
+            print(f"{options.outcomes} outcomes of {options.riders} riders")
+            make_store(store, options.outcomes, options.riders)
         with open_store(store) as opened:
             parts = listed(opened.connection)
         size = sum(part.bytes for part in parts) / 1e6
         database = (store / "store.duckdb").stat().st_size / 1e6
-        print(
-            f"{options.outcomes} outcomes of {options.riders} riders: {len(parts)} parts of {size:.0f} MB, database "
-            f"{database:.1f} MB, DuckDB {duckdb.__version__}; made in {making[0]:.1f} s"
-        )
+        print(f"{len(parts)} parts of {size:.0f} MB, database {database:.1f} MB, DuckDB {duckdb.__version__}")
         found: dict[str, list[tuple[float, float]]] = {"copy": [], "dry run": [], "one": [], "hundred": []}
         for repeat in range(options.repeats):
             one, hundred = some_riders(store, repeat, 1), some_riders(store, 500, 100)

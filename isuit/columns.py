@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,43 @@ SLICE_ROWS = 1 << 17  # a slice's columns and what is computed from them stay in
 DESIGN_ROWS = 1 << 14  # of rows that become a row of some twenty functions each
 
 
+class Nameless:
+    """A file without a name, which grows at its end."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._folder, self.size = folder, 0
+        with self._writing():
+            self.file: Any = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - `close` closes it
+
+    def append(self, part: NDArray[Any]) -> None:
+        with self._writing():
+            self.file.seek(self.size)
+            self.file.write(part.data)
+            self.file.flush()
+        self.size += part.nbytes
+
+    def read(self, start: int, dtype: DTypeLike, count: int) -> NDArray[Any]:
+        """So many numbers from this byte on, as memory of their own: a map would count as memory while it is read."""
+        found = np.empty(count, dtype)
+        self.file.seek(start)
+        self.file.readinto(found.data)
+        return found
+
+    def close(self) -> None:
+        self.file.close()
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            folder = self._folder or tempfile.gettempdir()
+            raise InputError(
+                f"the cohort is larger than memory and writing it to {folder} failed ({error.strerror}): free some "
+                "disk space or set TMPDIR to another directory"
+            ) from None
+
+
 class Column:
     """A column that grows at its end. `array` gives it whole, in memory or mapped, and ends its growth."""
 
@@ -30,7 +68,7 @@ class Column:
         self._folder = folder
         self._parts: list[NDArray[Any]] = []
         self._size = 0
-        self._file: Any = None
+        self._file: Nameless | None = None
 
     def append(self, part: NDArray[Any]) -> None:
         self._parts.append(np.ascontiguousarray(part, dtype=self._dtype))
@@ -39,17 +77,9 @@ class Column:
             self._write()
 
     def _write(self) -> None:
-        try:
-            self._file = self._file or tempfile.TemporaryFile(dir=self._folder)  # noqa: SIM115 - `array` closes it
-            for part in self._parts:
-                self._file.write(part.data)
-            self._file.flush()
-        except OSError as error:
-            folder = self._folder or tempfile.gettempdir()
-            raise InputError(
-                f"the cohort is larger than memory and writing it to {folder} failed ({error.strerror}): free some "
-                "disk space or set TMPDIR to another directory"
-            ) from None
+        self._file = self._file or Nameless(self._folder)
+        for part in self._parts:
+            self._file.append(part)
         self._parts.clear()
 
     def array(self) -> NDArray[Any]:
@@ -57,7 +87,7 @@ class Column:
             whole = np.concatenate([np.empty(0, self._dtype), *self._parts])
             self._parts.clear()
             return whole
-        mapped = np.memmap(self._file, self._dtype, mode="r", shape=(self._size,))
+        mapped = np.memmap(self._file.file, self._dtype, mode="r", shape=(self._size,))
         self._file.close()
         return np.asarray(mapped)  # plain, so that what is computed from it is plain too
 

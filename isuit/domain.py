@@ -7,11 +7,11 @@ not be recorded. `Observations` is what an estimator reads, `FitConfig` what a c
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import date, datetime
 from math import exp, isfinite
-from typing import Any, Literal, get_args
+from typing import Any, Literal, get_args, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +35,51 @@ SKILL_LEVELS = {"beginner": -1.0, "intermediate": 0.0, "expert": 1.0}
 Z95 = 1.959963984540054  # standard errors to each side of an estimate: a 95 % interval
 NO_TIME = np.iinfo(np.int64).min  # `observed_at` of an outcome without one
 FEW_OUTCOMES = 30  # below, a curve is mostly what its smoothing says: drawn as a line it would look surer than it is
+NAMES_AT_ONCE = 1 << 16  # that are Python's texts at a time, where all are read
 NO_SITE = -1  # `site` of an outcome without one; as the site of a curve: the curve that all sites share
+
+
+class Names(Sequence[str]):
+    """Many names, held as an Arrow array of strings holds them: a tuple of as many takes four times the memory."""
+
+    def __init__(self, strings: Any) -> None:
+        self._strings = strings
+
+    def __len__(self) -> int:
+        return len(self._strings)
+
+    @overload
+    def __getitem__(self, place: int) -> str: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> Names: ...
+
+    def __getitem__(self, place: int | slice) -> str | Names:
+        return Names(self._strings[place]) if isinstance(place, slice) else self._strings[place].as_py()
+
+    def __iter__(self) -> Iterator[str]:
+        for start in range(0, len(self), NAMES_AT_ONCE):
+            yield from self._strings[start : start + NAMES_AT_ONCE].to_pylist()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]  # as of a list: nobody should put so much into a set
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} names>"
+
+    def __arrow_array__(self, type: Any = None) -> Any:
+        """What `pyarrow.array` makes of this: the array itself."""
+        return self._strings
+
+    def at(self, places: IntArray) -> Names:
+        return Names(self._strings.take(places))
+
+
+def names_at(names: Sequence[str], places: IntArray) -> Sequence[str]:
+    """The names at these places."""
+    return names.at(places) if isinstance(names, Names) else tuple(names[place] for place in places.tolist())
 
 
 @dataclass(frozen=True)
@@ -48,7 +92,7 @@ class Observations:
     maps of files, because a cohort may be larger than memory: what passes over all rows takes them slice by slice.
     """
 
-    riders: tuple[str, ...]
+    riders: Sequence[str]
     rider: CodeArray
     metric: FloatArray
     outcome: CodeArray
@@ -268,7 +312,7 @@ class Path:
 class Skills:
     """Skill posteriors of the riders that the gate's core holds; where skill moves, at each rider's last day."""
 
-    riders: tuple[str, ...]
+    riders: Sequence[str]
     mean: FloatArray
     sd: FloatArray  # includes the uncertainty of the curve and the discrimination
     outcomes: IntArray

@@ -17,6 +17,7 @@ from isuit.domain import (
     Observations,
     PromotionReport,
     Skills,
+    names_at,
 )
 from isuit.errors import EstimationError
 from isuit.record import Parameters
@@ -25,7 +26,7 @@ from isuit.record.diagnostics import CalibrationGroup, Nearby, Scores, ScoresOfA
 from . import difficulty_curves
 from . import movement as moving
 from .diagnostics import forecasts, heldout, newcomers, record
-from .gate import Gate, Incidence, check, check_each, incidence
+from .gate import Coverage, Gate, check, check_each, incidence
 from .likelihood import threads
 from .likelihood.latent import LatentFit, fit_latent
 from .likelihood.moving_fit import MovingFit
@@ -60,10 +61,10 @@ def fit(data: Observations, config: FitConfig | None = None, progress: Progress 
     """Estimate difficulty and skill, or the single curve where that is the honest answer."""
     config = FitConfig() if config is None else config
     validate(data, config)
-    graph, gate = _gate(data, config)
+    coverage, gate = _gate(data, config)
     prepared = _prepare(data, config, _functions(data, config))
     tried = candidate(prepared, gate.report, config, progress, roughly=config.skill == "estimated")
-    found = _Found(data, config, graph, gate, prepared, tried.promotion)
+    found = _Found(data, config, coverage, gate, prepared, tried.promotion)
     if tried.promotion is None or tried.latent is None:
         return _single_estimate(found)
     alone, nearby = tried.latent, None
@@ -91,13 +92,12 @@ def fit(data: Observations, config: FitConfig | None = None, progress: Progress 
     return _latent_estimate(found, latent, scored)
 
 
-def _gate(data: Observations, config: FitConfig) -> tuple[Incidence, Gate]:
-    """The gate's verdict on the metric, or on each of several, and one graph of riders and bins: that with the most
-    bins, in which a rider's bins are counted."""
+def _gate(data: Observations, config: FitConfig) -> tuple[Coverage, Gate]:
+    """The gate's verdict on the metric, or on each of several, and what the core's riders covered: of several metrics
+    in that with the most bins."""
     graphs = [incidence(data.rider, metric, len(data.riders), config.gate_bins) for metric in data.conditions]
-    if not data.further:
-        return graphs[0], check(graphs[0], config)
-    return max(graphs, key=lambda graph: graph.seen.shape[1]), check_each(graphs, data.metrics, config)
+    gate = check_each(graphs, data.metrics, config) if data.further else check(graphs[0], config)
+    return max(graphs, key=lambda graph: graph.outcomes.shape[1]).coverage(gate.core), gate
 
 
 def _functions(data: Observations, config: FitConfig) -> Spline | Surface:
@@ -129,7 +129,7 @@ class _Found:
 
     data: Observations
     config: FitConfig
-    graph: Incidence
+    coverage: Coverage
     gate: Gate
     prepared: Prepared
     promotion: PromotionReport | None  # None where the gate did not pass
@@ -231,8 +231,7 @@ def _refit(
         prepared = Prepared(prepared.counts, _varying(prepared.space, data, config))
     if present_only:
         # Riders without an outcome here would count in the population's mixture.
-        present = np.flatnonzero(prepared.counts.rider_trials)
-        prepared = Prepared(prepared.counts.of_riders(present), prepared.space)
+        prepared = Prepared(prepared.counts.of_present(), prepared.space)
     single = prepared.single if full is None else prepared.single_near(full.single)
     latent = fit_latent(
         prepared.counts,
@@ -282,7 +281,7 @@ def _latent_estimate(found: _Found, latent: LatentFit, scored: ScoresOfAll) -> E
         promotion=found.promotion,
         held_out=predicted.held_out,
         curves=difficulty_curves.of_latent(data, prepared.space, latent, incomparable),
-        skills=_skills(data, found.gate, found.graph, latent),
+        skills=_skills(data, found.gate, found.coverage, latent),
         parameters=_latent_parameters(found, latent, incomparable),
         diagnostics=record.of_latent(
             latent,
@@ -325,11 +324,10 @@ def _comparable_sites(counts: Counts, sites: int) -> NDArray[np.bool_]:
     return np.asarray(in_largest(graph, outcomes) & (outcomes > 0))
 
 
-def _skills(data: Observations, gate: Gate, graph: Incidence, latent: LatentFit) -> Skills:
+def _skills(data: Observations, gate: Gate, coverage: Coverage, latent: LatentFit) -> Skills:
     mean, sd = latent.skills()
     core = np.flatnonzero(gate.core)
-    outcomes = graph.outcomes.sum(axis=1)[core]
-    bins = graph.bins_of_rider[core]
+    outcomes, bins = coverage.outcomes, coverage.bins
     usable = (outcomes >= USABLE_OUTCOMES) & (bins >= USABLE_BINS) & (sd[core] <= USABLE_SD)
     paths = moving.paths(latent, core) if isinstance(latent, MovingFit) else None
-    return Skills(tuple(data.riders[r] for r in core.tolist()), mean[core], sd[core], outcomes, bins, usable, paths)
+    return Skills(names_at(data.riders, core), mean[core], sd[core], outcomes, bins, usable, paths)

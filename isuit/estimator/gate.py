@@ -26,7 +26,7 @@ CORE_SHARE = 0.5
 class Incidence:
     """How many outcomes each rider has in each metric bin."""
 
-    outcomes: IntArray  # riders x bins
+    outcomes: CodeArray  # riders x bins
     lower: FloatArray  # smallest metric in each bin
     upper: FloatArray  # largest
 
@@ -37,6 +37,17 @@ class Incidence:
     @property
     def bins_of_rider(self) -> IntArray:
         return np.asarray(self.seen.sum(axis=1))
+
+    def coverage(self, riders: NDArray[np.bool_]) -> Coverage:
+        return Coverage(self.outcomes.sum(axis=1)[riders], self.bins_of_rider[riders])
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """How many outcomes some riders have, and in how many bins."""
+
+    outcomes: IntArray
+    bins: IntArray
 
 
 @dataclass(frozen=True)
@@ -56,7 +67,7 @@ def incidence(rider: CodeArray, metric: FloatArray, riders: int, bins: int) -> I
     ranks = np.arange(1, bins) * metric.size // bins
     edges = np.unique(order_statistics(metric, ranks)) if metric.size else np.zeros(0)
     size = edges.size + 1
-    outcomes = np.zeros((riders, size), dtype=np.int64)
+    outcomes = np.zeros((riders, size), dtype=np.int32)
     lower, upper = np.full(size, np.inf), np.full(size, -np.inf)
     for part in rider_slices(rider):
         first, after = int(rider[part].min()), int(rider[part].max()) + 1

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from isuit import canonical
 from isuit.canonical import as_arrow
 from isuit.columns import SLICE_ROWS, Column
-from isuit.domain import NO_SITE, NO_TIME, Observations
+from isuit.domain import NO_SITE, NO_TIME, Names, Observations
 from isuit.errors import InputError
 from isuit.ingest.sorting import Outcomes, Sorter
 
@@ -105,19 +105,19 @@ class Cohort:
             for column, bits in zip(metrics, outcomes.metrics, strict=True):
                 column.append(bits.view(np.float64))
             outcome.append(outcomes.outcome)
-            if sites:
+            if len(sites):
                 site.append(site_number[outcomes.site])
             if self.report.observed_from:
                 observed_at.append(outcomes.observed_at)
         return Observations(
-            riders=riders,
+            riders=Names(riders),
             rider=rider.array(),
             metric=metrics[0].array(),
             metrics=self.metrics if len(self.metrics) > 1 else (),
             further=tuple(column.array() for column in metrics[1:]),
             outcome=outcome.array(),
-            sites=sites,
-            site=site.array() if sites else None,
+            sites=tuple(sites.to_pylist()),
+            site=site.array() if len(sites) else None,
             observed_at=observed_at.array() if self.report.observed_from else None,
         )
 
@@ -175,9 +175,10 @@ class Cohort:
         return f"{canonical.format_of(self.metrics)}:{digest.hexdigest()}", report
 
 
-def _numbered(seen: NDArray[np.bool_], labels: pa.Array) -> tuple[NDArray[np.int32], tuple[str, ...]]:
+def _numbered(seen: NDArray[np.bool_], labels: pa.Array) -> tuple[NDArray[np.int32], pa.Array]:
     """The number of each label among those that occur, and these."""
-    return (np.cumsum(seen) - 1).astype(np.int32), tuple(labels.filter(pa.array(seen)).to_pylist())
+    number = np.cumsum(seen, dtype=np.int32) - np.int32(1)
+    return number, labels if seen.all() else labels.filter(pa.array(seen))
 
 
 def _instant(micros: int) -> datetime:

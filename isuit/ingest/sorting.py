@@ -7,6 +7,7 @@ What goes to disk therefore holds no rider's ID: codes, times, metrics and outco
 
 from __future__ import annotations
 
+import itertools
 import shutil
 import tempfile
 import weakref
@@ -20,11 +21,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from isuit.canonical import as_numpy
+from isuit.columns import Nameless
 from isuit.errors import InputError
 from isuit.ingest.values import NULL
 
 LEFT_OUT = -1  # rank of a rider whose rows do not enter
 IN_MEMORY_ROWS = 1 << 24  # about 1.5 GB while sorting
+HELD_BYTES = 1 << 25  # of sorted outcomes, which wait to be recorded while a fit needs the memory
 RANGE_ROWS = 1 << 16
 MOST_RANGES = 256  # a range's number is one byte, which sorts fastest
 NO_PROGRESS_BAR = "SET enable_progress_bar = false"  # DuckDB draws it on stdout, also where that is no terminal
@@ -76,7 +79,7 @@ class Sorter:
         self._limit, self._spill_bytes = in_memory_rows, spill_bytes
         self._held: list[Outcomes] = []
         self._rows = 0
-        self._sorted: list[Outcomes] = []
+        self._sorted = _Pieces(temporary)
         self._spill: _Spill | None = None
 
     def append(self, outcomes: Outcomes) -> None:
@@ -106,23 +109,70 @@ class Sorter:
             outcomes = joined(parts)
             parts.clear()
             self._sorted.append(outcomes.at(canonical_order(outcomes)))
+        self._sorted.keep()
 
     def count(self) -> int:
         """How many outcomes were kept; known once they are sorted."""
-        return self._spill.count() if self._spill else sum(part.rows for part in self._sorted)
+        return self._spill.count() if self._spill else self._sorted.rows
 
     def slices(self, rows: int) -> Iterator[Outcomes]:
         if self._spill:
             yield from self._spill.slices(rows)
-        for part in self._sorted:
-            for start in range(0, part.rows, rows):
-                yield part.at(slice(start, start + rows))
+        for piece in self._sorted:
+            for start in range(0, piece.rows, rows):
+                yield piece.at(slice(start, start + rows))
 
     def close(self) -> None:
         self._held.clear()
-        self._sorted.clear()
+        self._sorted.close()
         if self._spill:
             self._spill.close()
+
+
+class _Pieces:
+    """Sorted pieces, one after the other: few in memory, more in a file without a name."""
+
+    def __init__(self, temporary: Path | None) -> None:
+        self._temporary = temporary
+        self._held: list[Outcomes] = []
+        self._file: Nameless | None = None
+        self._written: list[tuple[int, int]] = []  # of each piece in the file: its first byte and its rows
+        self._types: list[np.dtype[Any]] = []
+        self.rows = 0
+
+    def append(self, piece: Outcomes) -> None:
+        self._held.append(piece)
+        self.rows += piece.rows
+        if sum(column.nbytes for held in self._held for column in held.columns) > HELD_BYTES:
+            self._write()
+
+    def _write(self) -> None:
+        self._file = self._file or Nameless(self._temporary)
+        for piece in self._held:
+            self._written.append((self._file.size, piece.rows))
+            self._types = [column.dtype for column in piece.columns]
+            for column in piece.columns:
+                self._file.append(np.ascontiguousarray(column))
+        self._held.clear()
+
+    def keep(self) -> None:
+        """All pieces are there: what is left of them follows the others into their file."""
+        if self._file:
+            self._write()
+
+    def __iter__(self) -> Iterator[Outcomes]:
+        for start, rows in self._written:
+            assert self._file is not None
+            widths = [rows * dtype.itemsize for dtype in self._types]
+            starts = itertools.accumulate(widths, initial=start)
+            yield Outcomes.of([self._file.read(*at, rows) for at in zip(starts, self._types, strict=False)])
+        yield from self._held
+
+    def close(self) -> None:
+        self._held.clear()
+        self._written.clear()
+        if self._file:
+            self._file.close()
 
 
 def joined(parts: list[Outcomes]) -> Outcomes:

@@ -375,3 +375,30 @@ def test_a_cohort_that_nobody_closed_is_cleaned_up(tmp_path: Path) -> None:
 def test_a_temporary_directory_that_is_absent(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="temporary directory"):
         read_cohort(table(OUTCOMES), temporary=tmp_path / "absent", in_memory_rows=0)
+
+
+@pytest.mark.parametrize("held", [0, 60, 1 << 20])
+@pytest.mark.parametrize("several", [False, True])
+def test_sorted_outcomes_wait_in_a_file_without_a_name(
+    held: int, several: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("isuit.ingest.sorting.RANGE_ROWS", 2)
+    source, metrics = table(OUTCOMES * 3), None
+    if several:
+        source = source.rename_columns([{"metric": "wind"}.get(name, name) for name in source.column_names])
+        source, metrics = source.append_column("swell", source.column("wind")), ["swell", "wind"]
+    with read_cohort(source, metrics=metrics) as expected:
+        batches, observations = list(expected.batches(4)), expected.observations()
+    monkeypatch.setattr("isuit.ingest.sorting.HELD_BYTES", held)
+    with read_cohort(source, metrics=metrics, temporary=tmp_path) as cohort:
+        assert list(tmp_path.iterdir()) == []
+        assert cohort.cohort_hash == expected.cohort_hash
+        assert cohort.report == expected.report
+        one, other = cohort.batches(4), cohort.batches(4)
+        assert [next(one), next(other), *one] == [batches[0], batches[0], *batches[1:]], "two readers at once"
+        again = cohort.observations()
+        assert again.riders == observations.riders
+        assert [column.tobytes() for column in again.conditions] == [c.tobytes() for c in observations.conditions]
+    if held < 1 << 20:
+        with pytest.raises(InputError, match="TMPDIR"):
+            read_cohort(source, metrics=metrics, temporary=tmp_path / "absent")

@@ -47,7 +47,7 @@ class Entries(NamedTuple):
         """With `apart`, successes are told entry by entry."""
         trials = counts.trials
         return cls(
-            trials.indptr.astype(np.int64),
+            counts.starts,
             trials.indices,
             trials.data,
             np.ascontiguousarray(counts.rider_trials),

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +38,7 @@ class Counts:
     """Trials and successes per rider and item, as two sparse matrices with entries at the same places."""
 
     trials: csr_matrix  # riders x items
-    successes: csr_matrix
+    successes: csr_matrix  # of whole numbers where outcomes are not weighted, as narrow as these allow
     item_metric: FloatArray  # of several metrics, items x metrics
     item_site: IntArray  # or `NO_SITE`
 
@@ -55,18 +56,33 @@ class Counts:
 
     @cached_property
     def item_successes(self) -> FloatArray:
-        return np.asarray(self.successes.sum(axis=0), dtype=np.float64).ravel()
+        return np.asarray(self.successes.T @ np.ones(self.riders))
 
     @cached_property
     def rider_successes(self) -> FloatArray:
-        return np.asarray(self.successes.sum(axis=1), dtype=np.float64).ravel()
+        return np.asarray(self.successes @ np.ones(self.items))  # exact: they are multiples of a power of two
 
     @cached_property
     def rider_trials(self) -> FloatArray:
         return np.asarray(self.trials.sum(axis=1), dtype=np.float64).ravel()
 
+    @cached_property
+    def starts(self) -> IntArray:
+        """Where each rider's entries begin, and after all of them the end."""
+        return np.asarray(self.trials.indptr, np.int64)
+
+    def of_present(self) -> Counts:
+        """Of the riders who have an outcome; the entries are the same."""
+        indptr = self.trials.indptr
+        ends = indptr[1:][np.diff(indptr) > 0]
+        trials = csr_matrix(
+            (self.trials.data, self.trials.indices, np.append(indptr[:1], ends)), shape=(ends.size, self.items)
+        )
+        return Counts(trials, _beside(trials, self.successes.data), self.item_metric, self.item_site)
+
     def of_riders(self, chosen: slice | IntArray) -> Counts:
-        return Counts(self.trials[chosen], self.successes[chosen], self.item_metric, self.item_site)
+        trials, successes = self.trials[chosen], self.successes[chosen]
+        return Counts(trials, _beside(trials, successes.data), self.item_metric, self.item_site)
 
 
 def cell_edges(spline: Spline) -> FloatArray:
@@ -98,7 +114,7 @@ def count(
     if rows <= EXACT_ROWS and rows * places <= _MOST_CODES:
         cells = _Values(metric if chosen is None else metric[chosen])
     code_trials, code_steps = np.zeros(cells.width * places, dtype=np.int64), np.zeros(cells.width * places)
-    entries = _Entries(riders, cells.width * places)
+    entries = _Entries(riders, cells.width * places, weight is not None)
     for part in rider_slices(rider):
         own = part if chosen is None else part.start + np.flatnonzero(chosen[part])
         cell, steps = cells.place(metric[own])
@@ -238,11 +254,11 @@ class _Cells:
 class _Entries:
     """The entries of both matrices, collected slice by slice. A rider's rows must all be in one slice."""
 
-    def __init__(self, riders: int, codes: int) -> None:
+    def __init__(self, riders: int, codes: int, weighted: bool = False) -> None:
         self._bits = max(1, codes - 1).bit_length()
         self._of_rider = np.zeros(riders, dtype=np.int64)
         self._code = Column(np.int32 if codes <= np.iinfo(np.int32).max else np.int64)
-        self._trials, self._successes = Column(np.float64), Column(np.float64)
+        self._trials, self._successes = Column(np.float64), Column(np.float64 if weighted else np.int32)
 
     def add(self, rider: CodeArray, code: IntArray, outcome: CodeArray, weight: FloatArray | None) -> None:
         if not rider.size:
@@ -268,7 +284,22 @@ class _Entries:
         ends = ends.astype(np.int32) if code.size <= np.iinfo(np.int32).max else ends
         shape = (self._of_rider.size, int(np.count_nonzero(seen)))
         trials = csr_matrix((self._trials.array(), code, ends), shape=shape)
-        return trials, csr_matrix((self._successes.array(), trials.indices, trials.indptr), shape=shape)
+        return trials, _beside(trials, _narrow(self._successes.array()))
+
+
+def _beside(trials: csr_matrix, data: NDArray[Any]) -> csr_matrix:
+    """Entries at the same places, which both matrices share."""
+    return csr_matrix((data, trials.indices, trials.indptr), shape=trials.shape)
+
+
+def _narrow(data: NDArray[Any]) -> NDArray[Any]:
+    """Whole numbers in the narrowest type that holds them; others as they are."""
+    if data.dtype.kind != "i":
+        return data
+    narrow = Column(np.min_scalar_type(max((int(data[part].max()) for part in columns.slices(data.size)), default=0)))
+    for part in columns.slices(data.size):
+        narrow.append(data[part])
+    return narrow.array()
 
 
 def _tallied(key: IntArray, outcome: CodeArray) -> tuple[IntArray, IntArray, IntArray]:

@@ -171,7 +171,7 @@ def _one_visit_each(counts: Counts, regressors: FloatArray) -> Visits:
     riders = counts.riders
     return Visits(
         np.arange(riders + 1),
-        counts.trials.indptr.astype(np.int64),
+        counts.starts,
         np.full(riders, NO_PLACE),
         np.zeros(riders),
         np.zeros(riders, np.int64),
@@ -183,7 +183,7 @@ def _one_visit_each(counts: Counts, regressors: FloatArray) -> Visits:
 def _visits(counts: Counts, places: int, regressors: FloatArray) -> tuple[Visits, IntArray, IntArray]:
     """Visits of each rider, and the pairs of places that share a rider. A rider's entries are in the order of sites."""
     trials = counts.trials
-    starts = trials.indptr.astype(np.int64)
+    starts = counts.starts
     place = counts.item_site[trials.indices]
     place = np.where(place < 0, places - 1, place)
     new = np.ones(place.size, dtype=bool)

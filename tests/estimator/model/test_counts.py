@@ -61,3 +61,26 @@ def test_small_cohorts_keep_every_metric() -> None:
     rider, metric, outcome, _ = cohort(500, 1)
     counts = count(rider, metric, outcome, spline_for(metric), 50)
     assert np.array_equal(counts.item_metric, np.unique(metric))
+
+
+def test_successes_are_as_narrow_as_they_can_be_and_no_sum_overflows() -> None:
+    rider, metric = np.repeat([0, 1], [300, 70_000]), np.zeros(70_300)
+    counts = count(rider, metric, np.ones(70_300, int), spline_for(np.array([0.0, 1.0])), 2)
+    assert counts.successes.dtype == np.uint32
+    assert count(rider[:300], metric[:300], np.ones(300, int), spline_for(metric), 2).successes.dtype == np.uint16
+    assert counts.rider_successes.tolist() == [300.0, 70_000.0]
+    many = count(np.arange(300), np.zeros(300), np.ones(300, int), spline_for(np.array([0.0, 1.0])), 300)
+    assert many.successes.dtype == np.uint8
+    assert many.item_successes.tolist() == [300.0]
+    assert many.rider_successes.tolist() == [1.0] * 300
+
+
+def test_those_who_are_present_have_their_entries_and_share_them() -> None:
+    rider, metric, outcome, site = cohort(2_000, 3)
+    counts = count(rider * 2, metric, outcome, spline_for(metric), 130, site)
+    present = counts.of_present()
+    chosen = np.flatnonzero(counts.rider_trials)
+    assert present.riders == chosen.size < 130
+    assert bits(present) == bits(counts.of_riders(chosen))
+    assert np.shares_memory(present.trials.data, counts.trials.data)
+    assert np.shares_memory(present.trials.indices, present.successes.indices)
