@@ -35,6 +35,7 @@ def score(
     """Suitability for a declared skill, with its 95 % band: of one condition, or of a file of them."""
     from isuit.errors import InputError
     from isuit.service import scoring
+    from isuit.service.scoring_conditions import parse_condition
 
     if conditions is not None:
         if out is None or metric:
@@ -49,7 +50,7 @@ def score(
         return
     if not metric:
         raise InputError("give a condition with --metric, or a file of them with --conditions and --out")
-    report = scoring.score(store, fit, scoring.parse_condition(metric), skill, site, wait)
+    report = scoring.score(store, fit, parse_condition(metric), skill, site, wait)
     if json:
         print_json(report)
         return

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from isuit.published import FitDetail
-    from isuit.record.diagnostics import Diagnostics, Intervals, Scores, ScoresOfAll
+    from isuit.record.diagnostics import Diagnostics
+    from isuit.record.predictions import Intervals, Scores, ScoresOfAll
 
 _WIDTH = 100
 _BARS = " ▁▂▃▄▅▆▇█"

@@ -113,29 +113,21 @@ def fit(
     json: Json = False,
 ) -> None:
     """Canonicalise, hash, gate and fit a cohort, and record the result."""
-    from isuit.domain import FitConfig
     from isuit.errors import InputError
+    from isuit.service.configuring import config_of
     from isuit.service.fitting import fit as run
-    from isuit.service.inputs import (
-        checked_label,
-        cohort_source,
-        dimension_of,
-        read_anchor,
-        read_anchors,
-        read_sites,
-    )
+    from isuit.service.inputs import cohort_source, read_sites
     from isuit.service.series import Series
 
     if (cohort is None) == (series is None):
         raise InputError("give a cohort with --cohort, or a series of the store with --series")
     source = Series(series) if series is not None else cohort_source(cohort or [], query)
-    dimension, several = dimension or dimension_of(metric), metric is not None and len(metric) > 1
-    config = FitConfig(
-        activity=checked_label(activity, "--activity"),
-        dimension=checked_label(dimension, "--dimension"),
+    config = config_of(
+        activity=activity,
+        dimension=dimension,
+        metrics=metric,
+        anchor=anchor,
         gate=gate,
-        anchor=read_anchor(anchor, activity, dimension) if anchor and not several else None,
-        anchors=read_anchors(anchor, activity, metric) if anchor and metric and several else (),
         exposure=exposure,
         split=split,
         skill=skill,

@@ -80,21 +80,20 @@ def fit(
     'latent'
     """
     from isuit.service.bars import notebook_progress
-    from isuit.service.inputs import dimension_of, read_sites
+    from isuit.service.configuring import config_of
+    from isuit.service.inputs import read_sites
     from isuit.service.memory import fit_in_memory
-    from isuit.service.notebook import config_of
 
     config = config_of(
-        activity,
-        dimension or dimension_of(metrics),
-        anchor,
-        gate,
-        exposure,
-        split,
-        skill,
-        None,
-        metrics,
-        discrimination,
+        activity=activity,
+        dimension=dimension,
+        metrics=metrics,
+        anchor=anchor,
+        gate=gate,
+        exposure=exposure,
+        split=split,
+        skill=skill,
+        discrimination=discrimination,
     )
     with notebook_progress() as progress:
         places = read_sites(Path(sites)) if isinstance(sites, (str, Path)) else sites

@@ -11,7 +11,8 @@ import pytest
 import isuit
 from isuit.ingest import read_cohort
 from isuit.reading import Form, Reading
-from isuit.service.notebook import RecordedFit, StoreHandle
+from isuit.service.notebook import StoreHandle
+from isuit.service.recorded import RecordedFit
 
 READERS = (isuit.hash, isuit.canonicalise, isuit.fit, StoreHandle.fit, StoreHandle.add, StoreHandle.pseudonymise)
 OF_A_COPY = (RecordedFit.rederive, isuit.rederive_bundle)  # a record says which metrics

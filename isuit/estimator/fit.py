@@ -21,7 +21,8 @@ from isuit.domain import (
 )
 from isuit.errors import EstimationError
 from isuit.record import Parameters
-from isuit.record.diagnostics import CalibrationGroup, Nearby, Scores, ScoresOfAll
+from isuit.record.diagnostics import Nearby
+from isuit.record.predictions import CalibrationGroup, Scores, ScoresOfAll
 
 from . import difficulty_curves
 from . import movement as moving

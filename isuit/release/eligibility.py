@@ -11,7 +11,7 @@ recur under other IDs, which the store cannot know to be the same people, is ref
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date, datetime
 
 import duckdb
@@ -75,11 +75,10 @@ class Eligible:
 
     outcomes: Outcomes
     fit: StoredFit  # the newest: its expert curve and exposure are the release's
-    too_recent: int = 0  # lines
-    untimed: int = 0  # lines of cohorts that never said until when they were observed
-    placeholders: int = 0
-    opted_out: int = 0
-    reasons: list[str] = field(default_factory=list)
+    too_recent: int  # lines
+    untimed: int  # lines of cohorts that never said until when they were observed
+    placeholders: int
+    opted_out: int
 
 
 def topics(connection: duckdb.DuckDBPyConnection, as_of: datetime | None = None) -> dict[Topic, list[StoredFit]]:

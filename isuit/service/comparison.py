@@ -23,7 +23,8 @@ from isuit.published import Changed, ComparedFit, ComparedPoint, Comparison, rea
 from isuit.record import SurfaceParameters
 from isuit.record.parameters import LatentCurves
 from isuit.service.details import aic
-from isuit.service.scoring import Conditions, Scorer
+from isuit.service.scoring import Scorer
+from isuit.service.scoring_conditions import Conditions
 from isuit.service.stores import DEFAULT_WAIT, open_store
 from isuit.store.fits import StoredFit, atlas_rows, find_fit, skill_rows
 

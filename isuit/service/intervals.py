@@ -13,7 +13,8 @@ import pyarrow.compute as pc
 
 from isuit.domain import FloatArray
 from isuit.record import SurfaceParameters
-from isuit.service.scoring import Conditions, Scorer
+from isuit.service.scoring import Scorer
+from isuit.service.scoring_conditions import Conditions
 from isuit.store.fits import StoredFit, current_atlas, get_fit
 
 ENDS = ("suitability_lower", "suitability_upper")

@@ -11,30 +11,25 @@ pandas (`to_pandas()`) and polars (`polars.DataFrame(table)`). A method does wha
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any, Unpack
 
 import pyarrow as pa
 
-from isuit.domain import Discrimination, Exposure, FitConfig, GateReading, SkillPrior, Split
-from isuit.errors import InputError
+from isuit.domain import Discrimination, Exposure, GateReading, SkillPrior, Split
 from isuit.published import (
     Added,
-    BundleReport,
     Created,
     ErasurePlan,
     ErasureReceipt,
     ExportReport,
-    FitSummary,
     Format,
     HeadReport,
     KeyRotated,
-    PageWritten,
     Proved,
     Pseudonymised,
-    RederiveReport,
     Reinstated,
     ReleaseRederivation,
     RequesterCopy,
@@ -44,70 +39,21 @@ from isuit.published import (
     VerifyReport,
 )
 from isuit.reading import Form, Reading, spelled_out
-from isuit.service import aliasing, checks, fitting, heads, history, inputs, proving, releases, reports, riders
+from isuit.service import aliasing, checks, fitting, heads, history, inputs, proving, releases, riders
 from isuit.service import series as series_service
 from isuit.service.bars import notebook_progress
+from isuit.service.configuring import Anchor, config_of
 from isuit.service.declaring import Declarations
 from isuit.service.pseudonymising import pseudonymise
+from isuit.service.recorded import RecordedFit
 from isuit.service.release_rederivation import rederive_release
-from isuit.service.results import Fit
 from isuit.service.stores import DEFAULT_WAIT, open_store
 from isuit.service.trajectory import trajectory
 from isuit.shown import Table, record_as_html
 from isuit.store.cohorts import find_cohort
-from isuit.store.fits import StoredFit, atlas_rows, find_fit, fit_records, skill_rows
+from isuit.store.fits import StoredFit, find_fit, fit_records
 from isuit.store.opening import Store
 from isuit.store.sites import Coordinates
-
-
-class RecordedFit(Fit):
-    """A fit of a store: what every fit can do, and what an auditor does with it."""
-
-    def __init__(
-        self, handle: StoreHandle, stored: StoredFit, counts: tuple[int, int, int], made: FitSummary | None = None
-    ) -> None:
-        super().__init__(
-            stored,
-            counts,
-            lambda: self._read(atlas_rows),
-            lambda: self._read(skill_rows),
-            () if made is None else made.notes,
-        )
-        self._handle = handle
-        self.recorded = None if made is None else made.recorded  # whether it was new, if it was just made
-        self.releasable = None if made is None else made.releasable
-
-    def _read(self, rows: Any) -> pa.Table:
-        with open_store(self._handle.path, wait=self._handle.wait) as store:
-            return rows(store.connection, self.fit_id)
-
-    @spelled_out(Form)
-    def rederive(self, cohort: Any = None, **form: Unpack[Form]) -> RederiveReport:
-        """Fit again, from the stored cohort or your own copy of it, and compare.
-
-        >>> recorded.rederive().verdict
-        'identical'
-        """
-        with notebook_progress() as progress:
-            return checks.rederive(
-                self._handle.path, self.fit_id, cohort, wait=self._handle.wait, progress=progress, **form
-            )
-
-    def report(self, out: str | Path) -> PageWritten:
-        """Write one self-contained page.
-
-        >>> recorded.report("report.html").out
-        'report.html'
-        """
-        return reports.report(self._handle.path, self.fit_id, Path(out), self._handle.wait)
-
-    def bundle(self, out: str | Path, with_cohort: bool = False) -> BundleReport:
-        """Write what an auditor takes away; with the cohort, personal data leave the store.
-
-        >>> recorded.bundle("bundle").with_cohort
-        False
-        """
-        return checks.bundle(self._handle.path, self.fit_id, Path(out), with_cohort=with_cohort, wait=self._handle.wait)
 
 
 class StoreHandle:
@@ -136,7 +82,7 @@ class StoreHandle:
         activity: str = "unspecified",
         dimension: str | None = None,
         metrics: Sequence[str] | None = None,
-        anchor: str | Path | Iterable[tuple[float, float]] | None = None,
+        anchor: Anchor | None = None,
         sites: str | Path | Mapping[str, Coordinates] | None = None,
         nearby: bool = False,
         gate: GateReading = "core",
@@ -159,9 +105,17 @@ class StoreHandle:
         >>> again.recorded  # it was there already, and is confirmed
         False
         """
-        named = dimension or inputs.dimension_of(metrics)
         config = config_of(
-            activity, named, anchor, gate, exposure, split, skill, observed_until, metrics, discrimination
+            activity=activity,
+            dimension=dimension,
+            metrics=metrics,
+            anchor=anchor,
+            gate=gate,
+            exposure=exposure,
+            split=split,
+            skill=skill,
+            discrimination=discrimination,
+            observed_until=observed_until,
         )
         with notebook_progress() as progress:
             fitted = fitting.fit(
@@ -178,7 +132,7 @@ class StoreHandle:
                 **form,
             )
         counts = (fitted.outcomes, fitted.riders, fitted.sites)
-        return RecordedFit(self, fitted.stored, counts, fitted.summary())
+        return RecordedFit(self.path, self.wait, fitted.stored, counts, fitted.summary())
 
     @spelled_out(Reading)
     def add(self, series: str, cohort: Any, **reading: Unpack[Reading]) -> Added:
@@ -218,7 +172,7 @@ class StoreHandle:
     def _found(self, store: Store, record: StoredFit) -> RecordedFit:
         cohort = find_cohort(store.connection, record.cohort_hash)
         assert cohort is not None
-        return RecordedFit(self, record, (cohort.outcomes, cohort.riders, cohort.sites))
+        return RecordedFit(self.path, self.wait, record, (cohort.outcomes, cohort.riders, cohort.sites))
 
     def alias(self, name: str, fit: str | RecordedFit | None) -> None:
         """Let a name mean a fit from now on, or nothing any more; the log keeps what it meant.
@@ -412,51 +366,3 @@ class StoreHandle:
     def _repr_html_(self) -> str:
         """What a notebook shows for a store."""
         return record_as_html(f"isuit store {self.path}", self.status().as_json())
-
-
-def config_of(
-    activity: str,
-    dimension: str,
-    anchor: str | Path | Iterable[tuple[float, float]] | None,
-    gate: GateReading,
-    exposure: Exposure,
-    split: Split,
-    skill: SkillPrior,
-    observed_until: date | None,
-    metrics: Sequence[str] | None = None,
-    discrimination: Discrimination = "constant",
-) -> FitConfig:
-    """What a caller asks for, as a configuration."""
-    several = metrics is not None and len(metrics) > 1
-    return FitConfig(
-        activity=inputs.checked_label(activity, "activity"),
-        dimension=inputs.checked_label(dimension, "dimension"),
-        gate=gate,
-        anchor=None if several else _anchor(anchor, activity, dimension),
-        anchors=_anchors(anchor, activity, metrics or ()) if several else (),
-        exposure=exposure,
-        split=split,
-        skill=skill,
-        discrimination=discrimination,
-        observed_until=observed_until,
-    )
-
-
-def _anchors(
-    anchor: str | Path | Iterable[tuple[float, float]] | None, activity: str, metrics: Sequence[str]
-) -> tuple[tuple[str, inputs.Points], ...]:
-    if anchor is None:
-        return ()
-    if not isinstance(anchor, (str, Path)):
-        raise InputError("the anchor of several metrics is a profile: a file with a curve for each by name")
-    return inputs.read_anchors(Path(anchor), activity, metrics)
-
-
-def _anchor(
-    anchor: str | Path | Iterable[tuple[float, float]] | None, activity: str, dimension: str
-) -> tuple[tuple[float, float], ...] | None:
-    if anchor is None:
-        return None
-    if isinstance(anchor, (str, Path)):
-        return inputs.read_anchor(Path(anchor), activity, dimension)
-    return inputs.checked_points(list(anchor))

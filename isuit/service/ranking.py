@@ -19,7 +19,8 @@ from isuit.domain import Z95, FloatArray
 from isuit.errors import InputError
 from isuit.published import RankedSite, Ranking
 from isuit.record.parameters import LatentCurves, LatentParameters, SurfaceParameters
-from isuit.service.scoring import Conditions, Scorer
+from isuit.service.scoring import Scorer
+from isuit.service.scoring_conditions import Conditions
 from isuit.service.stores import DEFAULT_WAIT, open_store
 from isuit.store.fits import atlas_rows, find_fit
 

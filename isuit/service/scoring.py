@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,65 +12,25 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from isuit.domain import NO_SITE, SKILL_LEVELS, FloatArray, IntArray
+from isuit.domain import NO_SITE, FloatArray, IntArray
 from isuit.errors import InputError
 from isuit.published import ScoredConditions, ScoreReport, reading
 from isuit.record import Parameters, SurfaceParameters
 from isuit.record.parameters import LatentCurves
+from isuit.service.scoring_conditions import (
+    NO_SKILL,
+    Conditions,
+    conditions_of,
+    mask,
+    one_condition,
+    skill_value,
+)
 from isuit.service.stores import DEFAULT_WAIT, open_store
 from isuit.store.fits import StoredFit, atlas_rows, find_fit
 from isuit.tables import read_table, require_format, write_table
 
 if TYPE_CHECKING:
     from isuit.estimator.suitability import Scored
-
-
-NO_SKILL = f"--skill takes {', '.join(SKILL_LEVELS)} or a number; a rider cannot be named here"
-
-
-def skill_value(level: str | float) -> float:
-    """A declared skill: beginner, intermediate, expert, or a number in units of the population's sd."""
-    value = _skill_or_nan(level)
-    if not math.isfinite(value):
-        raise InputError(NO_SKILL)
-    return value
-
-
-def _skill_or_nan(level: str | float) -> float:
-    """The same, with NaN for what is none."""
-    if isinstance(level, str) and level.strip().lower() in SKILL_LEVELS:
-        return SKILL_LEVELS[level.strip().lower()]
-    try:
-        return float(level)
-    except ValueError:
-        return math.nan
-
-
-def parse_condition(options: list[str]) -> float | dict[str, float]:
-    """The condition that repeated `--metric` options describe: one number, or NAME=VALUE of each metric."""
-    found: dict[str, float] = {}
-    for option in options:
-        name, equals, text = option.rpartition("=")
-        try:
-            value = float(text)
-        except ValueError:
-            raise InputError("--metric takes a number, or NAME=NUMBER for each of several metrics") from None
-        if not equals:
-            if len(options) > 1:
-                raise InputError("of several metrics give each with its name, as --metric wind_kn=22")
-            return value
-        if name in found:
-            raise InputError(f"--metric {name}=... is given twice: give each metric once")
-        found[name] = value
-    return found
-
-
-class Conditions(NamedTuple):
-    """What is to be scored: one array per column, all of one length."""
-
-    metric: FloatArray  # NaN: none; of several metrics a row has the value of each
-    site: pa.Array  # text; null: the shared curve
-    skill: FloatArray  # NaN: none; infinite: one that cannot be read
 
 
 class Refusal(NamedTuple):
@@ -148,13 +107,13 @@ class Scorer:
         return [
             Refusal(~finite, "the metric must be a finite number"),
             Refusal(
-                _mask(pc.and_(pc.is_valid(site), pc.invert(pc.is_in(site, value_set=self.sites)))),
+                mask(pc.and_(pc.is_valid(site), pc.invert(pc.is_in(site, value_set=self.sites)))),
                 f"this fit has no site of that name; `isuit show --all` lists the {len(self.sites)} it has",
             ),
             Refusal(np.isnan(skill) & (not self.single), "give a skill: beginner, intermediate, expert or a number"),
             Refusal(np.isinf(skill), NO_SKILL),
             Refusal(self.outside(metric) & (not self.anchored), outside),
-            # The last of `has_band` is the shared curve's, which a code of -1 takes.
+            # The last of `has_band` is the shared curve's, which `NO_SITE` picks.
             Refusal(~has_band[self._codes(site)], estimator.NO_DIFFICULTY),
         ]
 
@@ -198,10 +157,6 @@ class Scorer:
         return np.asarray(pc.fill_null(found, NO_SITE), dtype=np.int64)
 
 
-def _mask(found: pa.Array) -> NDArray[np.bool_]:
-    return np.asarray(found.to_numpy(zero_copy_only=False))
-
-
 def score(
     store_path: Path,
     reference: str,
@@ -221,7 +176,7 @@ def score_with(
     """The same of a fit that is at hand."""
     level = None if skill is None else skill_value(skill)
     one = Conditions(
-        _one_condition(metric, scorer.metrics),
+        one_condition(metric, scorer.metrics),
         pa.array([site], pa.string()),
         np.array([np.nan if level is None else level]),
     )
@@ -248,23 +203,6 @@ def score_with(
     )
 
 
-def _one_condition(metric: float | Mapping[str, float], names: tuple[str, ...]) -> FloatArray:
-    """A row of conditions, or, of one metric, its value."""
-    if isinstance(metric, Mapping) != bool(names):
-        given = ", ".join(f"{name}=VALUE" for name in names)
-        raise InputError(
-            f"this fit has several metrics: give {given}" if names else "this fit has one metric: give a number"
-        )
-    if not isinstance(metric, Mapping):
-        try:
-            return np.array([float(metric)], np.float64)
-        except (TypeError, ValueError):
-            raise InputError("score takes one condition, a number; score_table takes a table of them") from None
-    if set(metric) != set(names):
-        raise InputError(f"give a value of each metric of this fit, and no other: {', '.join(names)}")
-    return np.array([[metric[name] for name in names]], np.float64)
-
-
 def score_table(
     store_path: Path,
     reference: str,
@@ -284,17 +222,11 @@ def score_conditions(
     scorer: Scorer, conditions: pa.Table, skill: str | float | None = None, strict: bool = False
 ) -> pa.Table:
     """The same by a fit that is at hand."""
-    names = scorer.metrics or ("metric",)
-    missing = [name for name in names if name not in conditions.column_names]
-    if missing:
-        raise InputError(f"the conditions need a column {missing[0]}; site and skill are optional")
-    values = [_metrics(conditions, name) for name in names]
-    metric = np.column_stack(values) if scorer.metrics else values[0]
-    read = Conditions(metric, _sites(conditions), _skills(conditions, skill))
+    read = conditions_of(conditions, scorer.metrics, skill)
     if not scorer.single and skill is None and "skill" not in conditions.column_names:
         raise InputError("declare a skill with --skill, or one for each row in a column skill of the conditions")
     reasons = scorer.reasons(read)
-    refused = _mask(reasons.is_valid())
+    refused = mask(reasons.is_valid())
     if strict and refused.any():
         row = int(refused.argmax())
         raise InputError(f"row {row + 1} of the conditions: {reasons[row]}")
@@ -313,41 +245,6 @@ def _spread(values: NDArray[Any], refused: NDArray[np.bool_]) -> pa.Array:
     everywhere = np.zeros(refused.size, values.dtype)
     everywhere[~refused] = values
     return pa.array(everywhere, mask=refused)
-
-
-def _metrics(conditions: pa.Table, name: str) -> FloatArray:
-    try:
-        return np.asarray(conditions.column(name).cast(pa.float64()).to_numpy())
-    except pa.ArrowException:
-        raise InputError(f"the conditions' column {name} holds something that is no number") from None
-
-
-def _sites(conditions: pa.Table) -> pa.Array:
-    """Names of sites; an empty one is none."""
-    if "site" not in conditions.column_names:
-        return pa.nulls(conditions.num_rows, pa.string())
-    try:
-        names = conditions.column("site").cast(pa.string()).combine_chunks()
-    except pa.ArrowException:
-        raise InputError("the conditions' column site holds something that is no text") from None
-    return pc.if_else(pc.equal(names, ""), None, names)
-
-
-def _skills(conditions: pa.Table, otherwise: str | float | None) -> FloatArray:
-    """The skill that each row declares, or else this one; NaN where there is neither."""
-    default = np.nan if otherwise is None else skill_value(otherwise)
-    if "skill" not in conditions.column_names:
-        return np.full(conditions.num_rows, default)
-    column = conditions.column("skill")
-    given = _mask(column.is_valid())
-    try:
-        # A level is read once, however many rows have it.
-        levels = column.combine_chunks().dictionary_encode()
-        of_level = [math.nan if level is None else _skill_or_nan(level) for level in levels.dictionary.to_pylist()]
-    except (pa.ArrowException, TypeError):
-        raise InputError("the conditions' column skill holds something that is no skill") from None
-    skills: FloatArray = np.array([*of_level, default])[np.asarray(pc.fill_null(levels.indices, len(of_level)))]
-    return np.where(given & ~np.isfinite(skills), np.inf, skills)
 
 
 def score_file(

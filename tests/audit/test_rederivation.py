@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
 import subprocess
@@ -10,7 +11,8 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import duckdb
 import numpy as np
@@ -22,9 +24,10 @@ import pytest
 from isuit import canonical, estimator
 from isuit.audit.digests import rows_digest, tagged
 from isuit.audit.log import EVENT_TAG, GENESIS, event_entry, read_log
+from isuit.audit.rederivation import _curve_difference, _skill_difference
 from isuit.audit.results import QUANTUM, TOLERANCE, quantised, result_digest
 from isuit.audit.results import fit_id as name_of_fit
-from isuit.domain import FitConfig
+from isuit.domain import Estimate, FitConfig
 from isuit.errors import InputError
 from isuit.ingest import read_cohort
 from isuit.service import checks, history
@@ -145,6 +148,27 @@ def test_a_ten_thousandth_of_a_skill_sd_is_what_machines_may_differ_by(
     report = checks.rederive(tmp_path / "store", fit_id)
     assert report.verdict == verdict
     assert report.largest_difference == pytest.approx(change, rel=1e-6)
+
+
+def points(metric: list[float]) -> pa.Table:
+    flat = [0.0] * len(metric)
+    nothing = pa.nulls(len(metric), pa.string())
+    numbers = {"metric": metric, "difficulty": flat, "difficulty_se": flat, "suitability": flat}
+    return pa.table({"site": nothing, "dimension": nothing, **numbers})
+
+
+def test_points_are_the_same_within_a_millionth_of_the_largest_metric_or_of_one() -> None:
+    assert _curve_difference(points([0.25, 0.5]), points([0.25, 0.5 + 0.9e-6])) == 0.0
+    assert _curve_difference(points([0.25, 0.5]), points([0.25, 0.5 + 1.5e-6])) == math.inf
+    assert _curve_difference(points([0.25, 300.0]), points([0.25, 300.0 + 2e-4])) == 0.0
+    assert _curve_difference(points([0.25, 300.0]), points([0.25, 300.0 + 4e-4])) == math.inf
+
+
+def test_skills_that_are_not_there_again_are_compared_of_nobody() -> None:
+    """Whoever refits to a single curve must not be told that a rider's skill agreed."""
+    skills = pa.table({"rider": ["a"], "skill_mean": [0.0], "skill_sd": [1.0]})
+    again = cast(Estimate, SimpleNamespace(skills=None))
+    assert _skill_difference(skills, again, erased=False) == (math.inf, 0)
 
 
 def test_a_changed_skill_diverges(store_copy: Path) -> None:

@@ -7,6 +7,8 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from cohort_stores import MARKED, add_cohort, cohort_table, contents, files_with, held, rider_names, small_store
@@ -17,6 +19,7 @@ from isuit.service.checks import bundle, verify
 from isuit.service.history import fits
 from isuit.service.riders import delete_riders
 from isuit.service.stores import open_store
+from isuit.store.opening import Store
 
 HERE = Path(__file__).parent
 IMPORT = f"""
@@ -115,6 +118,18 @@ def test_an_erasure_that_the_disk_has_no_room_for_is_not_begun(store: Path, monk
     monkeypatch.undo()
     assert contents(store) == before
     assert held(store, MARKED)
+
+
+def test_the_room_that_is_asked_for_holds_database_and_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "store.duckdb").write_bytes(b"x" * 1000)
+    store = SimpleNamespace(paths=SimpleNamespace(database=tmp_path / "store.duckdb", directory=tmp_path))
+    parts, usage = 40 << 20, shutil.disk_usage(tmp_path)
+    needed = int((1000 + parts) * 1.1) + (16 << 20)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage._replace(free=needed))
+    erasure._require_space(cast(Store, store), parts)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage._replace(free=needed - 1))
+    with pytest.raises(StoreError, match="needs 60 MiB of free disk"):
+        erasure._require_space(cast(Store, store), parts)
 
 
 def test_a_deletion_that_reaches_others_is_rolled_back(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:

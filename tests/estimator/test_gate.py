@@ -105,6 +105,14 @@ def test_every_shortfall_is_listed_and_names_no_rider() -> None:
     assert not strict.report
 
 
+def test_riders_are_told_before_bins() -> None:
+    strict = check(graph_of([[1, 1, 1, 0]] * 5 + [[0, 0, 0, 1]]), FitConfig(gate="strict"))
+    riders, thin, parts = strict.report.shortfalls
+    assert riders.startswith("1 of 6 riders")
+    assert "bin" in thin
+    assert parts.endswith("2 unconnected parts")
+
+
 def test_a_connected_core_with_too_few_outcomes_fails() -> None:
     table = [[1, 1, 1, 0]] * 3 + [[0, 0, 0, 30]]
     core = check(graph_of(table), FitConfig())

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from release_lab import FIRST, Lab, draw
 
 from isuit.release.policy import Policy, policy_of
-from isuit.release.standing import USEFUL_PRIVATE, USEFUL_WITH_NOISE, WITH_NOISE, WITHOUT_NOISE, standing
+from isuit.release.standing import (
+    USEFUL_PRIVATE,
+    USEFUL_WITH_NOISE,
+    USEFUL_WITHOUT_NOISE,
+    WITH_NOISE,
+    WITHOUT_NOISE,
+    standing,
+)
 
 TOPIC = {"activity": "kite", "dimension": "wind", "lower": 0, "width": 4, "bins": 9}
 
@@ -43,6 +51,36 @@ def test_a_private_release_has_the_bound_that_is_proved() -> None:
     whole, _ = standing([], policy_of({"private": private}))
     assert whole.rmse == USEFUL_PRIVATE[0.0881].rmse
     assert whole.coverage == USEFUL_PRIVATE[0.0881].coverage
+
+
+def test_what_is_measured_can_be_so() -> None:
+    """A coin has 0.5 and certainty 1; experts are known better than others, and riders of larger cells worse."""
+    for table in (WITH_NOISE, WITHOUT_NOISE):
+        assert sorted(table) == [16, 24, 40]
+        for found in table.values():
+            assert all(0.5 <= auc <= 1.0 for auc in found)
+            assert found.ordinary <= found.expert
+        known = [table[riders].ordinary for riders in sorted(table)]
+        assert known == sorted(known, reverse=True)
+    for useful in (USEFUL_WITH_NOISE, USEFUL_WITHOUT_NOISE, *USEFUL_PRIVATE.values()):
+        low, high = useful.coverage
+        assert 0.8 < low <= high <= 1.0
+        assert 0.5 < useful.released <= 1.0
+        assert 0.0 < useful.rmse < 0.5
+
+
+def test_the_page_on_disclosure_has_the_same_figures() -> None:
+    """Rows of its table: noise, riders, and what each attacker achieves."""
+    page = (Path(__file__).parents[2] / "docs" / "disclosure.md").read_text()
+    rows = [
+        [cell.strip() for cell in line.strip("| ").split("|")] for line in page.splitlines() if line.count("|") == 7
+    ]
+    told = {(noise, int(riders)): tuple(map(float, found)) for noise, riders, *found in rows if riders.isdigit()}
+    assert len(told) >= 4
+    for noise, table in ((f"{Policy().noise:g}", WITH_NOISE), ("none", WITHOUT_NOISE)):
+        shared = [riders for riders in table if (noise, riders) in told]
+        assert shared
+        assert all(tuple(table[riders]) == told[noise, riders] for riders in shared)
 
 
 def test_export_atlas_tells_it_with_explain_alone(lab: Lab) -> None:

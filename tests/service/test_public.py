@@ -19,7 +19,8 @@ from isuit.cli.app import COMMANDS as LISTED
 
 import isuit
 from isuit.errors import InputError
-from isuit.service.notebook import RecordedFit, StoreHandle
+from isuit.service.notebook import StoreHandle
+from isuit.service.recorded import RecordedFit
 from isuit.service.results import Fit
 from isuit.shown import Table
 

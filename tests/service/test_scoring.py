@@ -17,7 +17,8 @@ from isuit.domain import FitConfig
 from isuit.errors import InputError
 from isuit.service import history
 from isuit.service.fitting import fit
-from isuit.service.scoring import score, score_file, score_table, skill_value
+from isuit.service.scoring import score, score_file, score_table
+from isuit.service.scoring_conditions import skill_value
 
 ANCHOR = ((3.0, 0.1), (18.0, 0.9), (35.0, 0.1))
 

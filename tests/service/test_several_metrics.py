@@ -16,9 +16,10 @@ from isuit.pages import data_of
 from isuit.pages.packing import unpacked
 from isuit.published import reading
 from isuit.record import SurfaceParameters
-from isuit.service import checks, history, releases, reports, scoring
+from isuit.service import checks, history, releases, reports
 from isuit.service.details import detail_of
 from isuit.service.riders import delete_riders
+from isuit.service.scoring_conditions import parse_condition
 from isuit.service.stores import open_store
 from isuit.service.surface_maps import surface_of
 from isuit.store.fits import find_fit
@@ -173,13 +174,13 @@ def test_a_map_tells_what_score_does_and_nothing_where_nobody_was(fitted: tuple[
     [(["22"], 22.0), (["wind_kn=22", "wave_m=1.2"], {"wind_kn": 22.0, "wave_m": 1.2}), (["a=b=1"], {"a=b": 1.0})],
 )
 def test_conditions_as_options(options: list[str], condition: object) -> None:
-    assert scoring.parse_condition(options) == condition
+    assert parse_condition(options) == condition
 
 
 @pytest.mark.parametrize("options", [["calm"], ["wind_kn=calm"], ["22", "1"], ["a=1", "a=2"]])
 def test_conditions_that_are_none(options: list[str]) -> None:
     with pytest.raises(InputError, match="--metric"):
-        scoring.parse_condition(options)
+        parse_condition(options)
 
 
 def test_one_metric_of_several_columns_is_a_cohort_of_its_own(table: pa.Table, tmp_path: Path) -> None:

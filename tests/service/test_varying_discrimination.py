@@ -16,7 +16,7 @@ from isuit.pages import data_of
 from isuit.published import reading
 from isuit.record.parameters import VaryingParameters
 from isuit.service import history, releases, reports
-from isuit.service.notebook import RecordedFit
+from isuit.service.recorded import RecordedFit
 from isuit.service.stores import open_store
 from isuit.store.fits import find_fit
 

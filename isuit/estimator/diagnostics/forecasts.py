@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, stdtrit  # of the normal and of Student's distribution
 
 from isuit.domain import FloatArray, HeldOut, IntArray, Observations, Split
-from isuit.record.diagnostics import (
+from isuit.record.predictions import (
     BrierParts,
     CalibrationGroup,
     ClusteredIntervals,

@@ -16,7 +16,7 @@ from scipy.linalg import LinAlgError
 from isuit import columns
 from isuit.domain import NO_SITE, FloatArray, IntArray, Observations
 from isuit.errors import EstimationError
-from isuit.record.diagnostics import Scores, ScoresOfAll
+from isuit.record.predictions import Scores, ScoresOfAll
 
 from ..likelihood.bands import suitability_of
 from ..likelihood.latent import LatentFit

@@ -9,16 +9,15 @@ import numpy as np
 
 from isuit.domain import NO_SITE, Exposure, GateReport, Observations
 from isuit.record.diagnostics import (
-    CalibrationGroup,
     Convergence,
     Diagnostics,
     ItemBand,
     Movement,
     Nearby,
     OutsideCore,
-    ScoresOfAll,
     TermReport,
 )
+from isuit.record.predictions import CalibrationGroup, ScoresOfAll
 
 from ..likelihood.latent import LatentFit
 from ..likelihood.moving_fit import MovingFit

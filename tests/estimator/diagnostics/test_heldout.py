@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from isuit.domain import Observations, Split
+from isuit.domain import NO_TIME, Observations, Split
 from isuit.estimator.diagnostics import heldout
 from isuit.estimator.diagnostics.heldout import TEST_SHARE
 
@@ -188,3 +188,28 @@ def test_rows_without_a_site_are_at_no_new_site() -> None:
         kept_back = heldout.of_new_sites(data)
         assert kept_back.sum() == 10
         assert not kept_back[site == -1].any()
+
+
+@given(rows=rows_of)
+def test_days_and_sites_have_a_code_each(rows: list[tuple[int, int, int, int, int]]) -> None:
+    data = cohort(rows, distinct=True)
+    assert data.observed_at is not None
+    assert data.site is not None
+    nowhere = np.where(data.metric < 4.0, -1, data.site)  # rows without a site are at a place of their own
+    data = observations(data.rider, data.metric, data.outcome, nowhere, data.observed_at)
+    found = heldout.days_and_sites(data)
+    assert found is not None
+    expected = list(zip((data.observed_at // DAY).tolist(), nowhere.tolist(), strict=True))
+    assert len(set(zip(found.tolist(), expected, strict=True))) == len(set(found.tolist())) == len(set(expected))
+
+
+def test_without_all_times_there_are_no_days() -> None:
+    untimed = observations(np.zeros(3), np.arange(3.0), np.zeros(3))
+    assert heldout.days_and_sites(untimed) is None
+    times = np.array([DAY, NO_TIME, DAY])
+    assert heldout.days_and_sites(observations(np.zeros(3), np.arange(3.0), np.zeros(3), observed_at=times)) is None
+
+
+def test_the_sign_of_zero_is_no_mark() -> None:
+    plus, minus, one = heldout.marks(np.array([0.0, -0.0, 1.0]), None).tolist()
+    assert plus == minus != one

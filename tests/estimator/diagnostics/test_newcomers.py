@@ -15,7 +15,7 @@ from isuit.estimator import fit
 from isuit.estimator.diagnostics import heldout, newcomers
 from isuit.estimator.diagnostics.forecasts import Forecasts
 from isuit.estimator.diagnostics.newcomers import marginals
-from isuit.record.diagnostics import Scores
+from isuit.record.predictions import Scores
 
 from ..cohorts import latent_fit, observations, of_rows, parabola, simulate
 
