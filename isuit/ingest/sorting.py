@@ -32,6 +32,7 @@ RANGE_ROWS = 1 << 16
 MOST_RANGES = 256  # a range's number is one byte, which sorts fastest
 NO_PROGRESS_BAR = "SET enable_progress_bar = false"  # DuckDB draws it on stdout, also where that is no terminal
 SPILL_BYTES = 1500 * 10**6  # DuckDB's; beyond it, it writes to the temporary directory
+READING_BYTES = 64 * 10**6  # its share once it is sorted, which is read in order while a fit needs the memory
 
 
 @dataclass(frozen=True)
@@ -249,7 +250,7 @@ class _Spill:
         import duckdb
 
         self._metrics = [f"metric{number}" for number in range(metrics)]
-
+        self._memory = memory
         self._failed: type[Exception] = duckdb.Error
         try:
             self.folder = Path(tempfile.mkdtemp(prefix="isuit-", dir=temporary))  # mode 0700
@@ -307,6 +308,7 @@ class _Spill:
             sites=pa.table({"code": codes, "rank": ranks.site}),
         )
         self._run("DROP TABLE unsorted")
+        self._run(f"SET memory_limit = '{min(self._memory, READING_BYTES)}B'")  # gives back what sorting took
 
     def slices(self, rows: int) -> Iterator[Outcomes]:
         # A cursor of its own, so that two readers do not disturb each other. Scans keep the order of insertion.
