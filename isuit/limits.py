@@ -9,19 +9,21 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from math import ceil
 
 from isuit.errors import InputError
 
 UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 SIZE = re.compile(r"\s*([0-9]{1,12}(?:[.][0-9]{1,6})?)\s*([kmgt]i?)?b?\s*", re.IGNORECASE | re.ASCII)
 LEAST = 500 * 10**6  # the interpreter, its libraries and a small cohort
-# Measured at 10^6 outcomes of 10^4 and of 2 x 10^5 riders and at 3 x 10^6 of 6 x 10^5, with refits and diagnostics:
 LIBRARIES = 315 * 10**6  # before the first rider: compiled loops, and the buffers of a file's reader
-RIDER = 430  # bytes of a rider: name, posterior, bins, leaf
-ROW = 82  # bytes of an outcome: columns, and counts of the cohort and of a refit
+# Measured with `--memory` at 0.3 to 10 million outcomes, of 5 and of 100 for each rider, with refits and diagnostics:
+# all peaks are within a tenth of the sum.
+RECORDING = 125 * 10**6  # what any cohort of some size takes while it is written down
+RIDER = 340  # bytes of a rider: name, counts, posterior, bins, leaf
+ROW = 60  # bytes of an outcome: columns, and counts of the cohort and of a refit
 MAPPED = 1 << 24  # outcomes beyond which columns and counts are in files that the system may drop from memory
-HELD = 25  # bytes of an outcome more that was sorted in memory and waits there to be recorded
-SORTING = 250  # bytes of memory for each outcome that is sorted there: it is a small part of the whole
+SORTING = 80  # bytes of memory for each outcome that is sorted there, before the loops are loaded
 
 
 @dataclass(frozen=True)
@@ -50,12 +52,20 @@ class Memory:
             total, min(cls.database, free // 2), min(cls.sorting, free // 2), min(cls.sorted_rows, free // SORTING)
         )
 
-    def require(self, outcomes: int, riders: int) -> None:
-        """Refuse a cohort that needs more than the limit; what is on disk does not count."""
-        held = HELD * outcomes if outcomes <= self.sorted_rows else 0
-        needed = LIBRARIES + RIDER * riders + ROW * min(outcomes, MAPPED) + held
-        if self.total is not None and needed > self.total:
-            raise InputError(
-                f"a fit of {riders} riders and {outcomes} outcomes takes about {needed / 10**9:.1f} GB, more than the "
-                f"{self.total / 10**9:.1f} GB of --memory: give as much"
-            )
+    def require(self, outcomes: int, riders: int, *, known: bool = True) -> None:
+        """Refuse a cohort that needs more than the limit; what is on disk does not count.
+
+        While a cohort is read it is not `known`: there are at least so many.
+        """
+        if self.total is None or needed(outcomes, riders) <= self.total:
+            return
+        least, figure = "" if known else "at least ", ceil(needed(outcomes, riders) / 10**7) / 100
+        raise InputError(
+            f"a fit of {least}{riders} riders and {outcomes} outcomes takes {least or 'about '}{figure:.2f} GB, more "
+            f"than the {self.total / 10**9:.2f} GB of --memory: give as much"
+        )
+
+
+def needed(outcomes: int, riders: int) -> int:
+    """Bytes that a fit takes, to within a tenth."""
+    return LIBRARIES + RECORDING + RIDER * riders + ROW * min(outcomes, MAPPED)

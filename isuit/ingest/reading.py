@@ -33,6 +33,7 @@ from isuit.ingest.sources import WRONG_FIELDS, Source, Unreadable, is_table, ope
 from isuit.ingest.times import Defects, from_text, from_timestamps, zone_named
 from isuit.reading import Reading, spelled_out
 
+Admit = Callable[[int, int], None]
 MOST_NAMED = 20  # columns that an error lists
 
 
@@ -45,6 +46,7 @@ def read_cohort(
     in_memory_rows: int = IN_MEMORY_ROWS,
     spill_bytes: int = SPILL_BYTES,
     progress: Progress = lambda stage, share: None,
+    admit: Admit = lambda rows, riders: None,
     **reading: Unpack[Reading],
 ) -> Cohort:
     """Read and validate a cohort: a path, a list of paths, a directory, a glob, an address, `-` for standard input, a
@@ -53,14 +55,15 @@ def read_cohort(
     `isuit.reading.Reading` says what the keywords of `reading` mean. `exclude` gets the distinct riders and says, as an
     array of booleans, whose rows are left out. A cohort with more than `in_memory_rows` rows is sorted on disk, in a
     directory of its own inside `temporary`. Refuses with every defect listed. `progress` is told the share that is
-    read, where the source knows its size, then the share that is hashed.
+    read, where the source knows its size, then the share that is hashed. `admit` is told how many rows and riders there
+    are at least, before a source is read that knows its size, and batch after batch; it refuses by raising an error.
     """
     named, mapping = checked_metrics(reading.get("metrics"), reading.get("columns"))
     refusals = Refusals()
     options = declared(reading.get("csv"))
     sorter = Sorter(temporary, in_memory_rows, spill_bytes)
     dropping = reading.get("drop_missing", False)
-    reader = _Reader(refusals, named, reading.get("timezone"), sorter, progress, options, dropping)
+    reader = _Reader(refusals, named, reading.get("timezone"), sorter, progress, admit, options, dropping)
     if isinstance(source, Query):
         with rows_of(source) as stream:
             reader.read(open_object(stream, "the query"), mapping)
@@ -117,6 +120,7 @@ class _Reader:
         timezone: str | None,
         sorter: Sorter,
         progress: Progress,
+        admit: Admit,
         csv: Mapping[str, str],
         drop_missing: bool,
     ) -> None:
@@ -127,7 +131,7 @@ class _Reader:
         self._notes: list[str] = []
         self._zone = None if timezone is None else zone_named(timezone)
         self._sorter = sorter
-        self._progress = progress
+        self._progress, self._admit = progress, admit
         self._agreement = Agreement(refusals, metrics)
         self._riders, self._sites = values.TextCodes(), values.TextCodes()
         self._rows = 0
@@ -142,6 +146,8 @@ class _Reader:
         if not chosen:
             return
         row, several = 1, files > 1
+        if source.rows and not self._drop_missing:
+            self._admit(self._rows + source.rows, len(self._riders))
         try:
             for batch in source.batches(list(chosen.values())):
                 arrays = {ours: batch.column(theirs) for ours, theirs in chosen.items()}
@@ -243,6 +249,7 @@ class _Reader:
         if "outcome" in arrays:
             outcome, defects = values.outcomes(values.plain(arrays["outcome"]))
             refuse("outcome", defects)
+        self._admit(self._rows - self._missing_rows, len(self._riders))
         if not self._refusals:
             self._sorter.append(Outcomes(rider, site, observed_at, tuple(bits), outcome))
 

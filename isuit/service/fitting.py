@@ -13,6 +13,7 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -107,6 +108,7 @@ def fit(
                 in_memory_rows=limits.sorted_rows,
                 spill_bytes=limits.sorting,
                 progress=progress,
+                admit=partial(limits.require, known=False),
                 **form,
             )
         with reading as cohort:

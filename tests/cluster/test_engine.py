@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
+import subprocess
+import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from threading import Timer
@@ -12,6 +16,7 @@ from typing import Any
 import distributed
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from far_cohorts import bits, cohort
 
@@ -115,16 +120,15 @@ def test_workers_of_other_versions_are_refused(client: Any, monkeypatch: pytest.
         estimator.fit(cohort(0))
 
 
+def cohort_table(sites: int) -> pa.Table:
+    data = cohort(sites)
+    places = {"site": [data.sites[code] for code in np.asarray(data.site)]} if sites else {}
+    riders = [data.riders[code] for code in data.rider]
+    return pa.table({"rider": riders, "metric": data.metric, "outcome": data.outcome, **places})
+
+
 def test_a_store_records_the_same_and_nobody_who_opted_out(client: Any, tmp_path: Path) -> None:
-    data = cohort(3)
-    table = pa.table(
-        {
-            "rider": [data.riders[code] for code in data.rider],
-            "site": [data.sites[code] for code in np.asarray(data.site)],
-            "metric": data.metric,
-            "outcome": data.outcome,
-        }
-    )
+    table = cohort_table(3)
     found = []
     for name, there in (("one", None), ("many", client)):
         store = tmp_path / name
@@ -167,3 +171,62 @@ def test_all_workers_lost_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> No
         monkeypatch.setattr(engine, "ask", last)
         with estimator.riders_on(engine), pytest.raises(InputError, match="no worker of the cluster is left"):
             estimator.fit(cohort(0))
+
+
+def test_files_may_divide_riders_and_may_be_empty(client: Any, tmp_path: Path) -> None:
+    table = cohort_table(3)
+    order = np.random.default_rng(3).permutation(table.num_rows)
+    parts = tmp_path / "parts"
+    parts.mkdir()
+    for number, rows in enumerate([order[:2_000], order[2_000:2_000], order[2_000:]]):
+        pq.write_table(table.take(rows), parts / f"{number}.parquet")
+    whole = fit(tmp_path / "one", table, FitConfig())
+    found = fit(tmp_path / "many", str(parts / "*.parquet"), FitConfig(), client=client)
+    assert (found.cohort_hash, found.fit_id) == (whole.cohort_hash, whole.fit_id)
+    assert found.stored.result_digest == whole.stored.result_digest
+    damaged = parts / "1.parquet"
+    damaged.write_bytes(damaged.read_bytes()[:-9])
+    with pytest.raises(InputError, match=r"1\.parquet"):
+        fit(tmp_path / "none", str(parts / "*.parquet"), FitConfig(), client=client)
+    assert not (tmp_path / "none").exists()
+
+
+def test_a_scheduler_that_is_killed_in_a_fit_is_one_sentence_and_nothing_is_recorded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    address, quiet = f"tcp://127.0.0.1:{port}", {"cwd": tmp_path, "stderr": subprocess.DEVNULL}
+    program = [sys.executable, "-m"]
+    scheduler = subprocess.Popen(
+        [*program, "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", str(port), "--no-dashboard"],
+        **quiet,  # type: ignore[call-overload]
+    )
+    worker = subprocess.Popen(
+        [*program, "distributed.cli.dask_worker", address, "--no-nanny", "--no-dashboard", "--death-timeout", "60"],
+        **quiet,  # type: ignore[call-overload]
+    )
+    try:
+        with distributed.Client(address, timeout="60s") as there:
+            there.wait_for_workers(1, timeout=60)
+        calls = iter(range(99))
+        ask = DaskEngine.ask
+
+        def last(engine: DaskEngine, requests: Mapping[str, bytes]) -> Mapping[str, bytes | None]:
+            if next(calls) == 3:
+                scheduler.kill()
+                scheduler.wait()
+            return ask(engine, requests)
+
+        monkeypatch.setattr(DaskEngine, "ask", last)
+        began = time.monotonic()
+        with pytest.raises(InputError, match="the Dask scheduler is gone and nothing was recorded"):
+            fit(tmp_path / "store", cohort_table(0), FitConfig(), scheduler=address)
+        assert next(calls) == 4, "it was killed in the middle of a fit"
+        assert time.monotonic() - began < 60
+        assert not (tmp_path / "store").exists()
+    finally:
+        for process in (worker, scheduler):
+            process.kill()
+            process.wait()
