@@ -1,6 +1,6 @@
 """How well the estimator recovers known truth: every goal beside the measured figure, in one table.
 
-    python benchmarks/recovery.py [--replicates 400] [--cohorts 100] [--workers 2] [--json FILE]
+    python benchmarks/recovery.py [--replicates 400] [--cohorts 100] [--workers 2] [--skill estimated] [--json FILE]
 
 Cohorts are drawn as the paper draws its reference cohort (80 riders x 30 outcomes), with seeds 100, 101, ...
 The exit code is 1 when a goal is missed. `--replicates` below 400 shortens the run; the rows for seeds 100-119 then use
@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from typing import Any
 import numpy as np
 from basis_study import fit_with
 
-from isuit.domain import FitConfig, FloatArray
+from isuit.domain import FitConfig, FloatArray, SkillPrior
 from isuit.estimator import fit
 from isuit.estimator.likelihood.threads import one_thread
 from isuit.estimator.model.basis import INTERVALS, PENALTY_ORDER
@@ -68,14 +69,14 @@ class Mean:
         return f"{self.value:.{digits}f} ± {self.error:.{digits}f} (n = {self.count})"
 
 
-def one_replicate(seed: int) -> dict[str, Any]:
-    return recover(Truth(), seed)[0]
+def one_replicate(skill: SkillPrior, seed: int) -> dict[str, Any]:
+    return recover(Truth(), seed, skill)[0]
 
 
-def one_heavy(seed: int) -> dict[str, float]:
+def one_heavy(prior: SkillPrior, seed: int) -> dict[str, float]:
     """60 riders x 2,000 outcomes: the discrimination against the skills' real spread, and each rider's interval."""
     data, skill = draw(HEAVY, seed)
-    estimate = fit(data, FitConfig())
+    estimate = fit(data, FitConfig(skill=prior))
     assert estimate.skills is not None, "the gate must pass for heavy riders"
     assert estimate.discrimination is not None
     error = estimate.skills.mean - skill
@@ -98,9 +99,9 @@ def cpu_times(task: Callable[[], object]) -> FloatArray:
     return np.array(times[2:])
 
 
-def time_rows() -> list[Row]:
+def time_rows(skill: SkillPrior) -> list[Row]:
     data, _ = draw(Truth(), REFERENCE_SEED)
-    whole = cpu_times(lambda: fit(data, FitConfig()))
+    whole = cpu_times(lambda: fit(data, FitConfig(skill=skill)))
     with one_thread():  # as `fit` has it
         alone = cpu_times(lambda: fit_with(data, INTERVALS, PENALTY_ORDER).skills())
 
@@ -118,8 +119,8 @@ def time_rows() -> list[Row]:
     ]
 
 
-def reference_rows() -> list[Row]:
-    stats, _ = recover(Truth(), REFERENCE_SEED)
+def reference_rows(prior: SkillPrior) -> list[Row]:
+    stats, _ = recover(Truth(), REFERENCE_SEED, prior)
     correlation, a, skill = stats["theta_recovery_corr"], stats["discrimination_a"], stats["held_out_bss_70_30"]
     return [
         Row("reference cohort: skill correlation", ">= 0.964", f"{correlation:.4f}", correlation >= 0.964),
@@ -213,17 +214,17 @@ def heavy_rows(results: list[dict[str, float]]) -> list[Row]:
     ]
 
 
-def measure(replicates: int, cohorts: int, workers: int, tell: Callable[[str], None]) -> list[Row]:
-    rows = reference_rows()
-    timed = time_rows()
+def measure(replicates: int, cohorts: int, workers: int, skill: SkillPrior, tell: Callable[[str], None]) -> list[Row]:
+    rows = reference_rows(skill)
+    timed = time_rows(skill)
     # One process per core already uses the machine: threads inside each would only wait for one another.
     os.environ["OPENBLAS_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = "1"
     seeds = range(FIRST_REPLICATE_SEED, FIRST_REPLICATE_SEED + replicates)
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
         tell(f"{replicates} replicates of the reference cohort")
-        results = list(pool.map(one_replicate, seeds, chunksize=4))
+        results = list(pool.map(partial(one_replicate, skill), seeds, chunksize=4))
         tell(f"{cohorts} cohorts of 60 riders x 2,000 outcomes")
-        heavy = list(pool.map(one_heavy, range(cohorts)))
+        heavy = list(pool.map(partial(one_heavy, skill), range(cohorts)))
     return rows + twenty_rows(results) + coverage_rows(results) + heavy_rows(heavy) + timed
 
 
@@ -237,11 +238,18 @@ def main() -> int:
     parser.add_argument("--replicates", type=int, default=400, help="cohorts of 80 x 30 (at least 2)")
     parser.add_argument("--cohorts", type=int, default=100, help="cohorts of 60 x 2,000 (at least 2)")
     parser.add_argument("--workers", type=int, default=2, help="processes")
+    parser.add_argument("--skill", choices=["normal", "estimated"], default="normal", help="as in `isuit fit`")
     parser.add_argument("--json", type=Path, help="write the rows here too")
     options = parser.parse_args()
     if min(options.replicates, options.cohorts) < 2 or options.workers < 1:
         parser.error("at least two replicates, two cohorts and one worker are needed")
-    rows = measure(options.replicates, options.cohorts, options.workers, lambda text: print(text, file=sys.stderr))
+    rows = measure(
+        options.replicates,
+        options.cohorts,
+        options.workers,
+        options.skill,
+        lambda text: print(text, file=sys.stderr),
+    )
     print(table(rows))
     if options.json:
         options.json.write_text(json.dumps([vars(r) | {"verdict": r.verdict} for r in rows], indent=2) + "\n")

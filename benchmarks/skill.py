@@ -3,6 +3,9 @@
     python benchmarks/skill.py [--cohorts 200] [--first SEED] [--riders 200] [--outcomes 30] [--json FILE]
     python benchmarks/skill.py --asymptotes [--cohorts 200] ...    how often asymptotes are told that are there, or not
     python benchmarks/skill.py --known [--cohorts 200] [--riders 200]  what can be told where skills are known
+    python benchmarks/skill.py --peers --cohorts 10 [--only POPULATION]  isuit beside lme4, glmmTMB and gpboost
+    python benchmarks/skill.py --cost --riders 10000 --outcomes 50 --cohorts 1  CPU time of whole fits
+    python benchmarks/skill.py --weak --riders 400 --outcomes 50 --cohorts 20  power where skill is weak
 
 Riders' skills are drawn from five densities, each of mean 0 and variance 1 over the population; difficulty is the
 paper's between metrics of 5 and 31, the discrimination 1.5. Every cohort is fitted three times: with normal skill, with
@@ -18,112 +21,29 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.special import expit, ndtri
-from scipy.stats import t as student
+from skills.against_peers import against_peers
+from skills.asymptotes import asymptotes
+from skills.cost import cost
+from skills.populations import POPULATIONS, Population, cohort, units, units_of_population
+from skills.told import told
+from skills.weak import power
 
 from isuit.domain import Z95, FloatArray, Observations, discrimination_interval
-from isuit.estimator.diagnostics import assumptions
-from isuit.estimator.likelihood.latent import LatentFit, _problem, _solved, estimate_density, fit_latent
+from isuit.estimator.likelihood.latent import LatentFit, estimate_density, fit_latent
 from isuit.estimator.likelihood.prepared import Prepared
-from isuit.estimator.likelihood.quadrature import Parameters
-from isuit.estimator.likelihood.solver import Problem, State, solve
 from isuit.estimator.likelihood.threads import one_thread
 from isuit.estimator.model.basis import spline_for
-from isuit.estimator.model.bend import TAIL
 from isuit.estimator.model.counts import count
 from isuit.estimator.model.curves import CurveSpace
-from isuit.estimator.model.density import Density, Tables
 from isuit.experiment.cohort import Truth
 
 DISCRIMINATION = 1.5
 KINDS = ("normal", "estimated", "told")
 _METRICS = 161
-_E = np.e
-_WALL = 0.1
-
-
-@dataclass(frozen=True)
-class Population:
-    """A density of skill with mean 0 and variance 1."""
-
-    draw: Callable[[np.random.Generator, int], FloatArray]
-    log_density: Callable[[FloatArray], FloatArray]  # up to a constant
-
-
-def _two(u: FloatArray) -> FloatArray:
-    return np.asarray(np.logaddexp(-0.5 * ((u - 0.9) ** 2) / 0.19, -0.5 * ((u + 0.9) ** 2) / 0.19))
-
-
-def _lognormal(u: FloatArray) -> FloatArray:
-    """Straight below a tenth, where one rider in a hundred is: no grid follows a wall."""
-    x = u * np.sqrt(_E * (_E - 1)) + np.sqrt(_E)
-    inside = np.log(np.maximum(x, _WALL))
-    slope = -(1.0 + np.log(_WALL)) / _WALL
-    return np.asarray(-inside - 0.5 * inside**2 + slope * np.minimum(x - _WALL, 0.0))
-
-
-POPULATIONS = {
-    "normal": Population(lambda g, n: g.standard_normal(n), lambda u: -0.5 * u**2),
-    "two groups": Population(
-        lambda g, n: np.where(g.random(n) < 0.5, -0.9, 0.9) + np.sqrt(0.19) * g.standard_normal(n), _two
-    ),
-    "exponential": Population(
-        lambda g, n: g.exponential(size=n) - 1.0, lambda u: np.where(u >= -1.0, -u, -u - 100.0 * (-1.0 - u))
-    ),
-    "t, 3 degrees": Population(
-        lambda g, n: g.standard_t(3, n) / np.sqrt(3.0), lambda u: np.asarray(student.logpdf(u * np.sqrt(3.0), 3))
-    ),
-    "lognormal": Population(lambda g, n: (g.lognormal(size=n) - np.sqrt(_E)) / np.sqrt(_E * (_E - 1)), _lognormal),
-}
-
-
-@dataclass(frozen=True)
-class Known(Density):
-    """A density that is given: no coefficients, and tables of what it is."""
-
-    log_density: Callable[[FloatArray], FloatArray] = lambda u: -0.5 * u**2
-
-    @cached_property
-    def tables(self) -> Tables:
-        step, points = 1 / 64, np.linspace(-30, 60, 90 * 64 + 1)
-        log = self.log_density(points)
-        log = log - log.max()
-        log = log - np.log(np.exp(log).sum() * step)
-        log = log + 0.5 * points**2 + 0.5 * np.log(2 * np.pi)
-        table = np.stack([log, np.gradient(log)], axis=1)
-        nothing = np.zeros((0, 2))
-        return Tables(-30.0, step, table, nothing, nothing, np.zeros((0, 2, 0)), np.zeros((0, 2, 0)))
-
-
-@dataclass(frozen=True)
-class Told(Problem):
-    """A problem that knows the density of skill."""
-
-    known: Density
-
-    def parameters(self, phi: FloatArray) -> Parameters:
-        return replace(super().parameters(phi), density=self.known)
-
-
-def cohort(
-    population: Population, truth: Truth, seed: int, ends: Ends | None = None
-) -> tuple[Observations, FloatArray]:
-    generator = np.random.default_rng(seed)
-    skill = population.draw(generator, truth.riders)
-    rider = np.repeat(np.arange(truth.riders), truth.outcomes)
-    metric = generator.uniform(truth.lower, truth.upper, rider.size)
-    success = expit(truth.discrimination * (skill[rider] - truth.difficulty(metric)))
-    if ends is not None:
-        success = ends.floor + (1 - ends.floor - ends.lapse) * success
-    outcome = (generator.random(rider.size) < success).astype(np.int64)
-    return Observations(tuple(f"rider-{r:05d}" for r in range(truth.riders)), rider, metric, outcome), skill
 
 
 def fits(data: Observations, population: Population) -> dict[str, LatentFit]:
@@ -132,21 +52,7 @@ def fits(data: Observations, population: Population) -> dict[str, LatentFit]:
     counts = count(data.rider, data.metric, data.outcome, spline, len(data.riders))
     space = CurveSpace(spline, 0)
     normal = fit_latent(counts, space, Prepared(counts, space).single)
-    plain = _problem(counts, space, False)
-    told = Told(plain.likelihood, plain.curve, plain.groups, plain.shape, Known(np.zeros(0), population.log_density))
-    known = _solved(space, told, solve(told, State(normal.solution.phi, normal.solution.rho, near=True)))
-    return {"normal": normal, "estimated": estimate_density(normal), "told": known}
-
-
-def units(skill: FloatArray, weight: FloatArray | None = None) -> tuple[float, float]:
-    """Location and scale of skills as the model defines them, of values in rising order (`model/density.py`)."""
-    weight = np.full(skill.size, 1.0 / skill.size) if weight is None else weight / weight.sum()
-    lower, upper = np.interp([TAIL, 1 - TAIL], np.cumsum(weight) - weight / 2, skill)
-    inside = np.clip(skill, lower, upper)
-    location = float(weight @ inside)
-    end = float(ndtri(1 - TAIL))
-    of_normal = 1 - 2 * TAIL - 2 * end * np.exp(-0.5 * end**2) / np.sqrt(2 * np.pi) + 2 * TAIL * end**2
-    return location, float(np.sqrt(weight @ (inside - location) ** 2 / of_normal))
+    return {"normal": normal, "estimated": estimate_density(normal), "told": told(normal, population)}
 
 
 def units_of_riders(fit: LatentFit) -> tuple[float, float]:
@@ -161,14 +67,9 @@ def units_of_riders(fit: LatentFit) -> tuple[float, float]:
     return units(skill, weight)
 
 
-@lru_cache
-def units_of_population(name: str) -> tuple[float, float]:
-    return units(np.sort(POPULATIONS[name].draw(np.random.default_rng(1), 4_000_000)))
-
-
-def measure(fit: LatentFit, truth: Truth, skill: FloatArray, name: str, told: bool) -> dict[str, float]:
+def measure(fit: LatentFit, truth: Truth, skill: FloatArray, name: str, knows: bool) -> dict[str, float]:
     location, scale = units_of_population(name)
-    m, s = (location, scale) if told else (0.0, 1.0)  # a fit that is told the density is in units of its mean and sd
+    m, s = (location, scale) if knows else (0.0, 1.0)  # a fit that is told the density is in units of its mean and sd
     metric = np.linspace(fit.space.spline.lower, fit.space.spline.upper, _METRICS)
     band, true = fit.difficulty(metric), truth.difficulty(metric)
     error = (band.value - m) / s - (true - location) / scale
@@ -262,60 +163,6 @@ def known_skills(riders: int, cohorts: int, resamples: int = 400) -> None:
         print(f"{name}: of the sd {covered[0] / cohorts:.1%}, of the scale {covered[1] / cohorts:.1%}", flush=True)
 
 
-@dataclass(frozen=True)
-class Ends:
-    """A cohort whose curve may have other ends than the logistic's."""
-
-    floor: float = 0.0
-    lapse: float = 0.0
-    population: str = "normal"
-
-
-ENDS = {
-    "none": Ends(),
-    "lapses of 5 %": Ends(lapse=0.05),
-    "floor of a half": Ends(floor=0.5),
-    "floor of a half, lapses of 5 %": Ends(floor=0.5, lapse=0.05),
-    "none, exponential skill": Ends(population="exponential"),
-    "none, two groups": Ends(population="two groups"),
-}
-
-
-@one_thread()
-def with_ends(ends: Ends, truth: Truth, seed: int) -> list[float]:
-    """Of a normal fit: p and size of both asymptotes, the discrimination, and what is wrong with difficulty."""
-    data, _ = cohort(POPULATIONS[ends.population], truth, seed, ends)
-    spline = spline_for(data.metric)
-    counts = count(data.rider, data.metric, data.outcome, spline, len(data.riders))
-    space = CurveSpace(spline, 0)
-    fit = fit_latent(counts, space, Prepared(counts, space).single)
-    tests = assumptions.tests(fit, None, None)
-    assert tests.lower_asymptote is not None
-    assert tests.upper_asymptote is not None
-    metric = np.linspace(spline.lower, spline.upper, _METRICS)
-    band = fit.difficulty(metric)
-    error = band.value - truth.difficulty(metric)
-    lower, upper = tests.lower_asymptote, tests.upper_asymptote
-    return [
-        lower.p_value, upper.p_value, lower.size, upper.size, fit.discrimination, float(np.mean(error**2)),
-        float(np.mean(np.abs(error) <= Z95 * band.se)), lower.sentence is not None, upper.sentence is not None,
-    ]  # fmt: skip
-
-
-def asymptotes(truth: Truth, first: int, cohorts: int) -> None:
-    print("| curve | n | lower: p < 0.05 | told | size (sd) | upper: p < 0.05 | told | size (sd) | a | RMSE | covers |")
-    print("|---|" + "--:|" * 10)
-    for name, ends in ENDS.items():
-        found = np.array([with_ends(ends, truth, seed) for seed in range(first, first + cohorts)])
-        mean, sd = found.mean(axis=0), found.std(axis=0)
-        print(
-            f"| {name} | {len(found)} | {np.mean(found[:, 0] < 0.05):.1%} | {mean[7]:.1%} "
-            f"| {mean[2]:+.3f} ({sd[2]:.3f}) | {np.mean(found[:, 1] < 0.05):.1%} | {mean[8]:.1%} "
-            f"| {mean[3]:+.3f} ({sd[3]:.3f}) | {mean[4]:.2f} | {np.sqrt(mean[5]):.3f} | {mean[6]:.1%} |",
-            flush=True,
-        )
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cohorts", type=int, default=200)
@@ -325,16 +172,28 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=1000, help="the first seed")
     parser.add_argument("--asymptotes", action="store_true")
     parser.add_argument("--known", action="store_true")
+    parser.add_argument("--cost", action="store_true")
+    parser.add_argument("--weak", action="store_true")
+    parser.add_argument("--peers", action="store_true")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     truth = Truth(arguments.riders, arguments.outcomes, DISCRIMINATION, lower=5.0, upper=31.0)
+    names = arguments.only or list(POPULATIONS)
+    if arguments.cost:
+        cost(truth, arguments.first, arguments.cohorts, names)
+        return
+    if arguments.weak:
+        power(arguments.first, arguments.cohorts, arguments.riders, arguments.outcomes)
+        return
+    if arguments.peers:
+        against_peers(truth, arguments.first, arguments.cohorts, names)
+        return
     if arguments.known:
         known_skills(arguments.riders, arguments.cohorts)
         return
     if arguments.asymptotes:
         asymptotes(truth, arguments.first, arguments.cohorts)
         return
-    names = arguments.only or list(POPULATIONS)
     found: dict[str, list[dict[str, dict[str, float]]]] = {name: [] for name in names}
     failed = dict.fromkeys(names, 0)
     for done, seed in enumerate(range(arguments.first, arguments.first + arguments.cohorts), start=1):

@@ -8,7 +8,16 @@ import numpy as np
 from scipy.interpolate import CubicSpline
 from scipy.special import expit
 
-from isuit.domain import Z95, CodeArray, Estimate, FitConfig, FloatArray, Observations, discrimination_interval
+from isuit.domain import (
+    Z95,
+    CodeArray,
+    Estimate,
+    FitConfig,
+    FloatArray,
+    Observations,
+    SkillPrior,
+    discrimination_interval,
+)
 from isuit.errors import EstimationError, InputError
 from isuit.estimator import fit, predict_held_out
 from isuit.estimator.likelihood.solver import TOLERANCE, Progress
@@ -29,14 +38,14 @@ PAPER: dict[str, float | bool | int] = {
 }
 
 
-def recover(truth: Truth, seed: int) -> tuple[dict[str, Any], Estimate]:
-    """Draw a cohort, fit it, and measure."""
+def recover(truth: Truth, seed: int, skill: SkillPrior = "normal") -> tuple[dict[str, Any], Estimate]:
+    """Draw a cohort, fit it with this distribution of skill, and measure."""
     if truth.riders < 1 or truth.outcomes < 1:
         raise InputError("A cohort needs at least one rider and one outcome each; raise --riders or --outcomes.")
     if not np.isfinite([truth.discrimination, truth.optimum, truth.width, truth.floor]).all():
         raise InputError("The truth must be finite; correct --discrimination, --optimum, --width or --floor.")
-    data, skill = draw(truth, seed)
-    estimate = fit(data, FitConfig())
+    data, true_skill = draw(truth, seed)
+    estimate = fit(data, FitConfig(skill=skill))
     stats: dict[str, Any] = {
         "seed": seed,
         "n_riders": truth.riders,
@@ -49,7 +58,7 @@ def recover(truth: Truth, seed: int) -> tuple[dict[str, Any], Estimate]:
         ],
     }
     if estimate.kind == "latent":
-        stats |= _measure(truth, data, skill, estimate)
+        stats |= _measure(truth, data, true_skill, estimate)
     return stats, estimate
 
 

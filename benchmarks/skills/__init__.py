@@ -1,0 +1,1 @@
+"""What `benchmarks/skill.py` measures beside its table, and the populations it draws from."""
