@@ -51,7 +51,7 @@ from .support import support_of
 from .surfaces import latent_surface, single_surface
 from .validity import validate
 
-ESTIMATOR_VERSION = "5"  # changes whenever the same cohort and configuration can give other numbers
+ESTIMATOR_VERSION = "6"  # changes whenever the same cohort and configuration can give other numbers
 
 USABLE_OUTCOMES, USABLE_BINS = 5, 3
 USABLE_SD = 0.8  # a posterior sd above this says little more than that the rider is one of the population

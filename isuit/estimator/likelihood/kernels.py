@@ -287,13 +287,13 @@ def _settle(rider, counts, curve, a, prior_mean, prior, window, table, work):
 
 @compiled
 def gradient(
-    begin, end, counts, curve, a, prior_mean, prior, window, table, work, mean, sd, pull, expected, tilts, functions
+    begin, end, counts, curve, a, prior_mean, prior, window, table, work, mean, sd, pull, expected, tilts, looked_up
 ):
     """Log-likelihood, score of the discrimination, and windows that were not enough, of riders begin to end.
 
-    `expected` gains the expected successes of each item, `functions` the expected functions of the density; `pull` is
-    each rider's score of the prior mean. `tilts`, where discriminations differ, gains the score of each item's, and the
-    score that is returned is then of no use.
+    `expected` gains the expected successes of each item, `looked_up` how often each entry of the density's tables is
+    read; `pull` is each rider's score of the prior mean. `tilts`, where discriminations differ, gains the score of each
+    item's, and the score that is returned is then of no use.
     """
     value, score, short = 0.0, 0.0, 0
     for rider in range(begin, end):
@@ -319,20 +319,39 @@ def gradient(
                 tilts[counts.item[e]] += counts.successes[e] * m - n * step * (by_point + start * p)
         score += counts.rider_successes[rider] * m - step * with_skill
         pull[rider] = m - prior_mean[rider]
-        if functions.size:
-            pull[rider] = _expected_prior(rider, level, start, points, prior_mean, prior, weight, functions)
+        if looked_up.size:
+            pull[rider] = _expected_prior(rider, level, start, points, prior_mean, prior, weight, looked_up)
     return value, score, short
 
 
 @compiled
-def _expected_prior(rider, level, start, points, prior_mean, prior, weight, functions):
-    """The expected score of the prior mean; `functions` gains the expected functions of the density."""
+def _expected_prior(rider, level, start, points, prior_mean, prior, weight, looked_up):
+    """The expected score of the prior mean; `looked_up` gains how often each entry of a table is read."""
     total, step = 0.0, step_at(level)
     for q in range(points):
         u = step * (start + q) - prior_mean[rider]
         total += weight[q] * _pull(prior, u)
-        _all_looked_up(prior.functions, prior.lower, prior.step, u, weight[q], functions)
+        _read(prior, u, weight[q], looked_up)
     return total
+
+
+@compiled
+def _read(prior, u, weight, looked_up):
+    """Add to `looked_up` what looking up any table at u multiplies its entries by, times a weight: sums over riders of
+    all functions are then one product with their table, the same as by `_all_looked_up` but for rounding."""
+    x, last = (u - prior.lower) / prior.step, looked_up.shape[0] - 1
+    if x <= 0.0 or x >= last:
+        i = 0 if x <= 0.0 else last
+        looked_up[i, 0] += weight
+        looked_up[i, 1] += weight * (x - i)
+        return
+    i = int(x)
+    r = x - i
+    rest = 1.0 - r
+    looked_up[i, 0] += weight * (1.0 + 2.0 * r) * rest * rest
+    looked_up[i, 1] += weight * r * rest * rest
+    looked_up[i + 1, 0] += weight * r * r * (3.0 - 2.0 * r)
+    looked_up[i + 1, 1] -= weight * r * r * rest
 
 
 @compiled
@@ -464,7 +483,7 @@ def information(
         score_a += counts.rider_successes[rider] * m - step * with_skill
         pull[rider] = m - prior_mean[rider]
         if density:
-            pull[rider] = _expected_prior(rider, level, start, points, prior_mean, prior, weight, sums.functions)
+            pull[rider] = _expected_prior(rider, level, start, points, prior_mean, prior, weight, sums.looked_up)
             for q in range(points):
                 _pool(prior, step * (start + q) - prior_mean[rider], weight[q], sums.pooled)
             if bends.bend.size:
@@ -665,7 +684,9 @@ def prior_scores(begin, end, counts, curve, a, prior_mean, prior, window, table,
     for rider in range(begin, end):
         level, start, points, _, _, _, _, _ = _settle(rider, counts, curve, a, prior_mean, prior, window, table, work)
         functions[rider] = 0.0
-        _expected_prior(rider, level, start, points, prior_mean, prior, work.weight, functions[rider])
+        for q in range(points):
+            u = step_at(level) * (start + q) - prior_mean[rider]
+            _all_looked_up(prior.functions, prior.lower, prior.step, u, work.weight[q], functions[rider])
 
 
 @compiled

@@ -25,7 +25,6 @@ from .quadrature import MarginalLikelihood, Parameters, fixed_parameters
 from .single_curve import SingleCurve
 from .solver import (
     PREDICTING,
-    TOLERANCE,
     Problem,
     Progress,
     Solution,
@@ -41,7 +40,7 @@ _FLATTENING = 0.35
 _SMALL_STEP = 1e-4  # of the parameter that moves most, in a central difference
 _ROUGHLY = 0.1  # standard errors from the maximum at which a fit is left that another one starts from
 _FIRST_PRECISION = 2.0  # logarithm, of the coefficients of the discrimination's change
-_FIRST_PRECISIONS = (1.0, 3.0)  # logarithms, of the density's coefficients: of its skewness and tails, of the rest
+_FIRST_PRECISIONS = (1.0, 1.0, 3.0)  # logarithms, of the density's coefficients: of its skewness, tails, and the rest
 
 
 @dataclass(frozen=True)
@@ -357,14 +356,14 @@ def let_discrimination_vary(constant: LatentFit, slopes: Slopes, progress: Progr
 def estimate_density(normal: LatentFit, progress: Progress | None = None) -> LatentFit:
     """The same model with a density of skill that is estimated, from the fit that takes skill as normal.
 
-    Sums over many riders of a table's values hold no more digits than a fit that predicts asks for.
+    Sums of a table's values hold no more digits than a fit that predicts asks for: a density with a wall moves by a
+    millionth with the grids that it is summed on.
     """
     problem, before = _with_density(normal.problem, FUNCTIONS), normal.solution
     border, own = normal.problem.shape.split(before.phi)
     phi = problem.shape.join(np.concatenate([border, np.zeros(FUNCTIONS)]), own)
     begin = State(phi, np.append(before.rho, _FIRST_PRECISIONS), before.at.posterior.near)
-    many = is_thinned(problem, begin)
-    return _solved(normal.space, problem, solve(problem, begin, progress, PREDICTING if many else TOLERANCE))
+    return _solved(normal.space, problem, solve(problem, begin, progress, PREDICTING))
 
 
 def borrow(alone: LatentFit, coordinates: FloatArray, progress: Progress | None = None) -> tuple[LatentFit, Nearness]:
@@ -422,11 +421,11 @@ def _solved(space: CurveSpace, problem: Problem, solution: Solution) -> LatentFi
 
 
 def _with_density(problem: Problem, functions: int) -> Problem:
-    """The problem with this many coefficients of the density of skill appended to the border: the first few, for
-    skewness and tails, are one group of smoothing, the finer ones another."""
+    """The problem with this many coefficients of the density of skill appended to the border: the first two, for
+    skewness and tails, are each a group of smoothing of its own, the finer ones together another."""
     before = problem.likelihood
     likelihood = MarginalLikelihood(before.counts, before.population, functions, before.apart)
-    group = int(problem.groups.max(initial=-1)) + 1 + (np.arange(functions) >= SHAPES)
+    group = int(problem.groups.max(initial=-1)) + 1 + np.minimum(np.arange(functions), SHAPES)
     shape = replace(problem.shape, border=problem.shape.border + functions)
     groups = np.insert(problem.groups, problem.shape.border, group)
     return replace(problem, likelihood=likelihood, groups=groups, shape=shape)

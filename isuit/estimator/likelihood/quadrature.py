@@ -246,9 +246,10 @@ class MarginalLikelihood:
         if curve.steepness is not None:
             score = float(sums.tilts @ curve.steepness.relative)
         complete = self._complete(p, curve, shape, sums.moments) if information else None
+        scores = np.tensordot(sums.looked_up, p.density.tables.functions) if self.density else np.zeros(0)
         return Pass(
             log_likelihood=value,
-            gradient=self._gradient(p, curve, shape, score, residual, sums.tilts, seen.pull, sums.functions),
+            gradient=self._gradient(p, curve, shape, score, residual, sums.tilts, seen.pull, scores),
             information=None
             if complete is None
             else self._observed(curve, shape, complete, sums, seen.posterior, seen.bends),

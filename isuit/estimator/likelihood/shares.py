@@ -26,7 +26,7 @@ Lane = tuple[int, int]  # riders from and to
 
 
 class Sums(NamedTuple):
-    """What is summed over the riders of a lane. All but `expected`, `tilts` and `functions` are only summed for the
+    """What is summed over the riders of a lane. All but `expected`, `tilts` and `looked_up` are only summed for the
     information."""
 
     expected: FloatArray
@@ -36,7 +36,7 @@ class Sums(NamedTuple):
     across: FloatArray
     own: FloatArray
     pairs: FloatArray
-    functions: FloatArray  # expected scores of the density's coefficients
+    looked_up: FloatArray  # how often each entry of the density's tables is read, points x 2
     pooled: FloatArray  # riders' posteriors together, at the points of the density's tables
 
 
@@ -126,7 +126,7 @@ class Share:
                 found = kernels.information(*lane, self.entries, asked.at, asked.rows, self.visits, *rest, sums, bends)
             else:
                 found = kernels.gradient(
-                    *lane, self.entries, asked.at, *rest, sums.expected, sums.tilts, sums.functions
+                    *lane, self.entries, asked.at, *rest, sums.expected, sums.tilts, sums.looked_up
                 )
             value, score, few = found
             return OfLane(value, score, few, sums)
@@ -135,8 +135,9 @@ class Share:
 
     def _sums(self, asked: Asked) -> Sums:
         items, nothing, tilts = asked.at.f.size, np.zeros(0), np.zeros(asked.at.relative.size)
+        looked_up = np.zeros(asked.prior.log.shape if self.density else (0, 2))
         if asked.rows is None:
-            return Sums(np.zeros(items), tilts, *(nothing,) * 5, np.zeros(self.density), nothing)
+            return Sums(np.zeros(items), tilts, *(nothing,) * 5, looked_up, nothing)
         raw, width = asked.rows.own.shape
         width = width + 1 if self.places else 0
         border = 1 + raw + self.visits.regressors.shape[1] + self.density
@@ -148,7 +149,7 @@ class Share:
             np.zeros((self.places, width, border)),
             np.zeros((self.places, width, width)),
             np.zeros((self.pairs, width, width)),
-            np.zeros(self.density),
+            looked_up,
             np.zeros(len(asked.prior.log)),
         )
 

@@ -46,6 +46,7 @@ _FAR = 20.0  # standard errors; after such a step the information is that of ano
 _CLOSE = 0.1  # standard errors from the maximum at which the information of some riders gives way to that of all
 _NEAR = 0.01  # standard errors, times the root of riders, within which the information changes by less than a percent
 _SAME = 3e-6  # the same, within which errors of places are those of the maximum to 1e-5 sd
+_SAME_DENSITY = 4e-3  # the same, of a density without places: errors are those of the maximum to a quarter percent
 _MOST_HALVINGS = 12  # of a step
 _ROUNDING = 1e-9  # relative, of a sum over outcomes
 _ROUGHLY = 1e-6  # relative: steps need no more, since the next pass corrects them
@@ -91,7 +92,7 @@ class Problem:
 
     @property
     def estimates_density(self) -> bool:
-        """Whether the last two precisions are those of a density of skill."""
+        """Whether the last precisions are those of a density of skill."""
         return bool(self.likelihood.density)
 
     @property
@@ -113,7 +114,8 @@ class Problem:
         """Log precisions, with those of the density within bounds: neither exactly normal nor finer than tables are."""
         if not self.estimates_density:
             return rho
-        return np.concatenate([rho[:-2], np.clip(rho[-2:], *DENSITY_PRECISIONS)])
+        first = rho.size - len(DENSITY_PRECISIONS[0])
+        return np.concatenate([rho[:first], np.clip(rho[first:], *DENSITY_PRECISIONS)])
 
     def prior_cost(self, phi: FloatArray) -> float:
         """What the prior of levels takes from the log-likelihood; nothing where precisions say it."""
@@ -259,7 +261,7 @@ class _Climb:
         self._change = np.zeros_like(start.rho)  # of the log precisions, the last time
         self._settled = np.full(start.rho.size, _SETTLED)
         if problem.estimates_density and problem.likelihood.counts.riders >= _FEW_RIDERS:
-            self._settled[-2:] = _SETTLED_DENSITY
+            self._settled[-len(DENSITY_PRECISIONS[0]) :] = _SETTLED_DENSITY
         self.norm = np.inf
 
     def look(self) -> None:
@@ -456,7 +458,8 @@ class _Climb:
         if self._certainty:
             # What no place has to itself is known the better the more riders there are.
             riders = self._problem.likelihood.counts.riders
-            if self._is_far_from_information(_SAME if self._problem.shape.places else _SAME * np.sqrt(riders)):
+            alone = _SAME_DENSITY if self._problem.estimates_density else _SAME * np.sqrt(riders)
+            if self._is_far_from_information(_SAME if self._problem.shape.places else alone):
                 self._forget()
                 self._at = evaluate(self._problem, self.phi, self._windows, True)[0]
                 self._inform()

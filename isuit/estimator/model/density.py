@@ -6,9 +6,11 @@ Beside its prior mean a rider's skill is u = g(z), where z is standard normal an
 
 With w = 0 skill is normal, and w constant is the same after m and s; a straight w is about a lognormal, one that rises
 at both ends has heavy tails, one that is high in the middle has two groups. The penalty is that of w's first and second
-derivative, and the functions B_k are scaled to a penalty of one each, the smoothest first. Two precisions, chosen by
-marginal likelihood like any other, say how far from normal the riders are: one of the first two functions, which are
-skewness and tails, and one of the rest. `LEAST` keeps the density from rising more steeply than outcomes could tell.
+derivative, and the functions B_k are scaled to a penalty of one each, the smoothest first. Three precisions, chosen by
+marginal likelihood like any other, say how far from normal the riders are: one of the first function, which is
+skewness, one of the second, which is tails, and one of the rest. (Were that of skewness also that of tails, riders
+whose skill is not skewed would hide their tails.) `LEAST` keeps the density from rising more steeply than outcomes
+could tell.
 Beyond `REACH` w is constant.
 
 m and s are location and scale, which the curve's level and the discrimination would otherwise share: the mean and the
@@ -32,10 +34,10 @@ from isuit.domain import FloatArray
 from .bend import END, FINE, Basis, Way, the_basis
 from .normal import NODES, WEIGHTS
 
-SHAPES = 2  # the first of them: skewness and tails, which have a precision of their own
-# Least and most of the logarithms of the two precisions. That tails are exactly a normal's is more than riders can
+SHAPES = 2  # the first of them: skewness and tails, each with a precision of its own
+# Least and most of the logarithms of the three precisions. That tails are exactly a normal's is more than riders can
 # tell, and a density that bends more sharply than the least allows is finer than its tables.
-DENSITY_PRECISIONS = ((-2.0, -1.0), (2.0, np.inf))
+DENSITY_PRECISIONS = ((-2.0, -2.0, -1.0), (2.0, 2.0, np.inf))
 _FARTHEST = 60.0  # skill to which they go at the most
 _STEP = 1 / 16  # of skill, in the tables
 _FURTHEST = 1.0  # change of w in one step
