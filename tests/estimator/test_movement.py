@@ -9,6 +9,13 @@ import pytest
 
 from isuit.domain import NO_TIME, Estimate, FitConfig
 from isuit.estimator import fit
+from isuit.estimator.likelihood import moving, solver
+from isuit.estimator.likelihood.latent import fit_latent
+from isuit.estimator.likelihood.moving_fit import fit_moving
+from isuit.estimator.likelihood.prepared import Prepared
+from isuit.estimator.model.basis import spline_for
+from isuit.estimator.model.counts import count
+from isuit.estimator.model.curves import CurveSpace
 from isuit.estimator.model.occasions import DAY, Occasions, recent
 
 from .cohorts import moving_cohort, numbers
@@ -102,6 +109,26 @@ def test_days_in_the_future_are_days() -> None:
     later = fit(replace(data, observed_at=data.observed_at + 100_000 * DAY), MOVING)
     now = fit(data, MOVING)
     assert later.discrimination == now.discrimination
+
+
+def test_it_converges_where_the_information_is_that_of_some_riders(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 40 of the 200 riders here. Asked for again at the same place it is as wrong as before: a fit that went on from
+    fresh information alone stepped to and fro for ever."""
+    data, _ = moving_cohort(riders=200, days=20, walk=0.6, seed=3)
+    spline = spline_for(data.metric)
+    space = CurveSpace(spline, 0)
+    by_rider = count(data.rider, data.metric, data.outcome, spline, 200)
+    still = fit_latent(by_rider, space, Prepared(by_rider, space).single, False)
+    occasions = Occasions.of(data)
+    counts = count(occasions.of_row, data.metric, data.outcome, spline, occasions.size)
+    exact = fit_moving(occasions, counts, still, False)
+    monkeypatch.setattr(moving, "EXACT", 800)
+    some = fit_moving(occasions, counts, still, False)
+    assert some.problem.likelihood.samples_information
+    assert not exact.problem.likelihood.samples_information
+    assert some.solution.gradient_norm < solver.TOLERANCE
+    assert some.walk == pytest.approx(exact.walk, abs=0.1 * exact.walk_se)
+    assert some.discrimination == pytest.approx(exact.discrimination, abs=0.01)
 
 
 class TestRecentPast:

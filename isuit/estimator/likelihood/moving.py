@@ -38,6 +38,7 @@ kernels: Any = compiled_loops
 EXACT = 40_000  # outcomes whose information is had by differences
 _SHORT, _SHORTEST = 0.02, 1e-3  # of a standard error, and at most: the differences' step
 _MOST = 300.0  # log odds: further out nothing can be told, and products of odds would overflow
+_LEAST_START = 0.1  # of the walk
 _OCCASION = 3  # entries that an occasion costs as much as
 
 
@@ -111,6 +112,11 @@ class MovingLikelihood(MarginalLikelihood):
             counts, self.population.of_riders(counts, chosen), riders, self.by_occasion.of_riders(which),
             self.chain.gap[which], self.regressors[which],
         )  # fmt: skip
+
+    @property
+    def samples_information(self) -> bool:  # type: ignore[override]
+        """Whether the information is told by some riders only."""
+        return self._some[0] is not self
 
     @cached_property
     def _lanes(self) -> list[tuple[int, int]]:
@@ -287,6 +293,12 @@ class MovingProblem(Problem):
         n, nothing = 1 + self.curve.plain.shared_size, np.zeros(0)
         still = (float(phi[0]), phi[1:n], np.zeros((0, 0)), phi[n:-1], nothing, NORMAL)
         return MovingParameters(*still, walk=float(phi[-1]))
+
+    def roused(self, phi: FloatArray) -> FloatArray:
+        """With a walk: at none the likelihood, which is even in it, has no slope, be it a maximum there or not."""
+        awake = phi.copy()
+        awake[-1] = max(abs(float(phi[-1])), _LEAST_START)
+        return awake
 
     @property
     def estimates_density(self) -> bool:

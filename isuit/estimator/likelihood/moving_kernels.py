@@ -24,8 +24,8 @@ from isuit.domain import FloatArray
 
 from .kernels import level_for, step_at
 
-STEP = 0.5  # of the least posterior sd among a rider's occasions
-STRIP = 0.6  # over a: the step that the logistic curve needs
+STEP = 0.85  # of the least posterior sd among a rider's occasions
+STRIP = 0.75  # over a: the step that the logistic curve needs
 EDGE = 1e-8  # largest posterior weight at the end of a window; above, the window is too short
 NOTHING = 1e-11  # points with less weight at every occasion are left out of the next window
 MOST_POINTS = 256
@@ -35,6 +35,8 @@ _PENDING = 600.0  # logarithm up to which factors are multiplied before a logari
 _FLAT = 1.5  # v from which K_v is the normal density
 _V_STEP = 0.02  # between tabulated v
 TAPS = 8
+_LARGEST = 1e200  # of products of odds that are multiplied as they are
+_MOST_FAILURES = 8  # at an occasion, for that
 _TAIL = 6.3  # sds of the normal density that are summed
 
 
@@ -45,7 +47,7 @@ def kernel_table() -> FloatArray:
     v = np.arange(round(_FLAT / _V_STEP) + 1) * _V_STEP
     functions = np.cos(np.outer(k, np.arange(TAPS + 1))) * np.where(np.arange(TAPS + 1) > 0, 2.0, 1.0)
     # Frequencies that the grid resolves count; the others a little, so that no step makes them grow.
-    weight = np.exp(-2.0 * k * k) + 1e-6
+    weight = np.exp(-2.3 * k * k) + 1e-8
     wanted = np.exp(-0.5 * np.outer(k * k, v))
     by_derivative = [
         np.linalg.lstsq(weight[:, None] * functions, weight[:, None] * wanted * ((-0.5 * k * k) ** m)[:, None])[0].T
@@ -80,19 +82,72 @@ def _kernel(v, table, points, value, slope):
 
 @compiled
 def _convolved(padded, pad, points, taps, count, into):
-    """The symmetric convolution of what stands from `pad` on, between zeros."""
+    """The symmetric convolution of what stands from `pad` on, between zeros; two taps at a time."""
+    first, n = taps[0], 1
     for q in range(points):
-        into[q] = taps[0] * padded[pad + q]
-    for n in range(1, count):
-        tap = taps[n]
+        into[q] = first * padded[pad + q]
+    while n + 1 < count:
+        one, two = taps[n], taps[n + 1]
+        below, above = padded[pad - n : pad - n + points], padded[pad + n : pad + n + points]
+        lower, upper = padded[pad - n - 1 : pad - n - 1 + points], padded[pad + n + 1 : pad + n + 1 + points]
+        for q in range(points):
+            into[q] += one * (below[q] + above[q]) + two * (lower[q] + upper[q])
+        n += 2
+    if n < count:
+        one = taps[n]
         below, above = padded[pad - n : pad - n + points], padded[pad + n : pad + n + points]
         for q in range(points):
-            into[q] += tap * (below[q] + above[q])
+            into[q] += one * (below[q] + above[q])
+
+
+@compiled
+def _is_small(o, chain, at, shift, steepest):
+    """Whether an occasion's likelihood is a product of a few numbers that no double is too small or too large for."""
+    failures = chain.outcomes[o] - chain.successes[o]
+    bound = 1.0
+    if failures > 0.0:
+        bound = steepest**failures
+    for e in range(chain.entries[o], chain.entries[o + 1]):
+        n, most = chain.trials[e], 1.0 + at.odds[chain.item[e]] * shift * steepest
+        bound *= most if n == 1.0 else most**n
+        if not bound < _LARGEST:
+            return False
+    return failures <= _MOST_FAILURES and bound < _LARGEST
+
+
+@compiled
+def _likelihood(o, chain, at, a, shift, scale, u, into, product):
+    """Of an occasion's outcomes at each point, over its largest value where products would leave the doubles' range:
+    the logarithm of what it was divided by. `scale` is exp(-a u), `shift` exp(-a mu)."""
+    points = scale.size
+    if _is_small(o, chain, at, shift, max(scale[0], scale[points - 1])):
+        failures = int(chain.outcomes[o] - chain.successes[o])
+        for q in range(points):
+            product[q] = 1.0
+        for e in range(chain.entries[o], chain.entries[o + 1]):
+            factor, n = at.odds[chain.item[e]] * shift, chain.trials[e]
+            if n == 1.0:
+                for q in range(points):
+                    product[q] *= 1.0 + factor * scale[q]
+            else:
+                for q in range(points):
+                    product[q] *= (1.0 + factor * scale[q]) ** n
+        for q in range(points):
+            into[q] = 1.0 / product[q]
+        for _ in range(failures):
+            for q in range(points):
+                into[q] *= scale[q]
+        return -a * chain.mean[o] * failures
+    _log_likelihood(o, chain, at, a, shift, scale, u, into, product)
+    top = into.max()
+    for q in range(points):
+        into[q] = math.exp(into[q] - top)
+    return top
 
 
 @compiled
 def _log_likelihood(o, chain, at, a, shift, scale, u, into, product):
-    """Of an occasion's outcomes at each point, up to a sum without skill. `scale` is exp(-a u), `shift` exp(-a mu)."""
+    """Of an occasion's outcomes at each point, up to a sum without skill."""
     points = scale.size
     missed = chain.successes[o] - chain.outcomes[o]
     for q in range(points):
@@ -141,19 +196,11 @@ def _chain(first, last, chain, at, a, rate, start, points, step, table, smooth, 
     total = 0.0
     for c in range(count):
         o = first + c
-        here = likelihood[c]
-        _log_likelihood(o, chain, at, a, math.exp(-a * chain.mean[o]), scale, u, here, product)
+        here, forward = likelihood[c], smooth[c]
+        total += _likelihood(o, chain, at, a, math.exp(-a * chain.mean[o]), scale, u, here, product)
         if c == 0:
             for q in range(points):
-                here[q] -= 0.5 * u[q] * u[q]
-        top = here.max()
-        for q in range(points):
-            here[q] = math.exp(here[q] - top)
-        total += top
-        forward = smooth[c]
-        if c == 0:
-            for q in range(points):
-                forward[q] = here[q]
+                forward[q] = here[q] * math.exp(-0.5 * u[q] * u[q])
         else:
             taps = _kernel(rate * chain.gap[o] / (step * step), table, points, value, slope)
             padded[points : 2 * points] = smooth[c - 1]

@@ -202,6 +202,8 @@ class MarginalLikelihood:
     it with so many coefficients. With `apart` the discrimination may differ between items.
     """
 
+    samples_information = False  # whether the information is told by some riders only
+
     def __init__(self, counts: Counts, population: Population, density: int = 0, apart: bool = False) -> None:
         self.counts, self.population, self.density, self.apart = counts, population, density, apart
         self.entries = Entries.of(counts, apart)

@@ -117,6 +117,10 @@ class Problem:
         first = rho.size - len(DENSITY_PRECISIONS[0])
         return np.concatenate([rho[:first], np.clip(rho[first:], *DENSITY_PRECISIONS)])
 
+    def roused(self, phi: FloatArray) -> FloatArray:
+        """These parameters as a start: none of them where the gradient vanishes whatever the outcomes say."""
+        return phi
+
     def prior_cost(self, phi: FloatArray) -> float:
         """What the prior of levels takes from the log-likelihood; nothing where precisions say it."""
         if self.nearby is None:
@@ -213,7 +217,7 @@ def _thinned(problem: Problem, start: State) -> State:
         return start
     # Good enough for the first steps, which only have to come near.
     share = riders / thin.likelihood.counts.riders
-    return replace(start, phi=part.phi, rho=part.rho, information=part.information.scaled(share))
+    return replace(start, phi=problem.roused(part.phi), rho=part.rho, information=part.information.scaled(share))
 
 
 def is_thinned(problem: Problem, start: State) -> bool:
@@ -250,6 +254,7 @@ class _Climb:
         self.phi, self.rho, self._windows = start.phi, start.rho, start.windows
         self._information = start.information
         self._complete: Arrow | None = None  # of the same pass, if skills were known
+        self._stand_in: Arrow | None = None  # what steps are taken with instead of an information that is indefinite
         self._looked = False  # whether an information was of this problem, and not of a like one
         self._factor: Factor | None = None
         self._near: Beginning | None = None  # of the last factor
@@ -403,9 +408,12 @@ class _Climb:
         """Whether steps stopped to shrink the gradient; the information is then dropped.
 
         While the smoothing still moves, so does the maximum: a gradient that stays is no sign of an old information.
+        One that is told by some riders is wrong by the same everywhere near: asked for again it would be no better,
+        and steps go on from it, with what was learnt of it.
         """
         shrinks = self.norm <= _CONTRACTION * self._norm_before
-        if self._information is None or not (shrinks or (not self._held and self.norm <= 0.5)):
+        as_good = self._problem.likelihood.samples_information and not self._is_far_from_information(_NEAR)
+        if self._information is None or not (shrinks or as_good or (not self._held and self.norm <= 0.5)):
             self._information, self._before = None, None
             return True
         return False
@@ -498,13 +506,14 @@ class _Climb:
     def _factored(self, weight: FloatArray, gradient: FloatArray, held: bool = False) -> Factor:
         """Of the penalised information; with the discrimination `held`, which then moves nowhere."""
         assert self._information is not None
-        matrix = _bent(self._problem, self._information, self.phi, gradient).plus(weight)
+        matrix, self._stand_in = _bent(self._problem, self._information, self.phi, gradient).plus(weight), None
         for turned in (False, True):
             try:
                 return Factor(_without_first(matrix) if held else matrix, self._beginning, 1e-5, turned)
             except LinAlgError:
                 continue
-        matrix = self._fallback().plus(weight)
+        self._stand_in = self._fallback()
+        matrix = self._stand_in.plus(weight)
         return Factor(_without_first(matrix) if held else matrix, None, 1e-5)
 
     def _exactly(self, weight: FloatArray) -> Factor:
@@ -519,8 +528,9 @@ class _Climb:
         weight = precisions(self.rho, self._problem.groups)
         step, change = self.phi - phi, gradient - (self._at.gradient - weight * self.phi)
         assert self._information is not None
+        told = self._information if self._stand_in is None else self._stand_in
         along = float(step @ change)
-        expected = float(step @ (self._information.times(step) + weight * step))
+        expected = float(step @ (told.times(step) + weight * step))
         # Far from what the information says, a change is not curvature but rounding.
         if 0.1 * expected < along < 10.0 * expected:
             self._learnt.append((step, change))
