@@ -27,7 +27,7 @@ from isuit.audit.log import EVENT_TAG, GENESIS, event_entry, read_log
 from isuit.audit.rederivation import _curve_difference, _skill_difference
 from isuit.audit.results import QUANTUM, TOLERANCE, quantised, result_digest
 from isuit.audit.results import fit_id as name_of_fit
-from isuit.domain import Estimate, FitConfig
+from isuit.domain import Estimate, FitConfig, Observations
 from isuit.errors import InputError
 from isuit.ingest import read_cohort
 from isuit.service import checks, history
@@ -269,7 +269,28 @@ def relogged(store: Path, fit_id: str) -> None:
             previous = head
 
 
+@pytest.fixture(scope="module")
+def estimates() -> dict[Any, Estimate]:
+    """By outcomes and configuration."""
+    return {}
+
+
+@pytest.fixture
+def fitted_once(estimates: dict[Any, Estimate], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same outcomes under the same configuration are fitted once: what an operator edits here is no outcome."""
+    known, fit_anew = estimates, estimator.fit
+
+    def remembered(data: Observations, config: FitConfig, progress: checks.Progress | None = None) -> Estimate:
+        key = config, data.rider.tobytes(), data.metric.tobytes(), data.outcome.tobytes()
+        if key not in known:
+            known[key] = fit_anew(data, config, progress)
+        return known[key]
+
+    monkeypatch.setattr(estimator, "fit", remembered)
+
+
 @pytest.mark.parametrize(("part", "place", "path"), EDITS)
+@pytest.mark.usefixtures("fitted_once")
 def test_every_stored_number_counts_even_where_the_log_was_rewritten(
     recorded: tuple[Path, str], tmp_path: Path, part: str, place: str, path: list[str | int]
 ) -> None:
