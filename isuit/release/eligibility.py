@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from isuit.domain import FloatArray, IntArray
+from isuit.domain import NO_TIME, FloatArray, IntArray
 from isuit.errors import PolicyRefusal
 from isuit.release.identities import is_placeholder
 from isuit.release.persons import Persons, doubled
@@ -105,7 +105,7 @@ def refuse_doubles(connection: duckdb.DuckDBPyConnection, fits: list[StoredFit],
     """
     cohorts = list(dict.fromkeys(fit.cohort_hash for fit in fits))
     query = """
-        SELECT DISTINCT rider, coalesce(epoch_us(observed_at), -1) AS at, metric, outcome::BIGINT AS outcome
+        SELECT DISTINCT rider, epoch_us(observed_at) AS at, metric, outcome::BIGINT AS outcome
         FROM all_outcomes WHERE list_contains(?, cohort_hash)
     """
     table = arrow(connection, query, [cohorts])
@@ -116,7 +116,8 @@ def refuse_doubles(connection: duckdb.DuckDBPyConnection, fits: list[StoredFit],
     somebody = np.array([counts_as_rider(label) for label in labels], dtype=bool)
     row_name = encoded.indices.to_numpy().astype(np.int64)
     chosen = somebody[row_name] if labels else np.zeros(0, dtype=bool)
-    columns = [table.column(name).to_numpy()[chosen] for name in ("at", "metric", "outcome")]
+    at = table.column("at").fill_null(NO_TIME).to_numpy()
+    columns = [each[chosen] for each in (at, table.column("metric").to_numpy(), table.column("outcome").to_numpy())]
     twice = doubled(code[row_name][chosen] if labels else row_name, *columns)
     if twice.is_a_copy:
         raise PolicyRefusal(

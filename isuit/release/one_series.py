@@ -20,7 +20,7 @@ import duckdb
 import numpy as np
 
 from isuit.columns import mixed
-from isuit.domain import IntArray
+from isuit.domain import NO_TIME, IntArray
 from isuit.release.eligibility import GLOBAL, NOWHERE, Outcomes, Topic, counts_as_rider
 from isuit.release.persons import FRIENDS, FRIENDS_SHARE, SAME_OUTINGS, Persons
 from isuit.store.fits import StoredFit
@@ -62,14 +62,14 @@ def lines_of(
         somebody = np.array([counts_as_rider(label) for label in labels], dtype=bool)
         name = encoded.indices.to_numpy().astype(np.int64)
         kept = somebody[name] if labels else np.zeros(0, dtype=bool)
-        at = table.column("at").fill_null(-1).to_numpy()[kept]
+        at = table.column("at").fill_null(NO_TIME).to_numpy()[kept]
         metric = table.column("metric").to_numpy()[kept] + 0.0
         outcome = table.column("outcome").to_numpy()[kept]
         moment = mixed(mixed(at.astype(np.uint64)) + outcome.astype(np.uint64))
         found[topic] = Lines(
             code[name][kept] if labels else name,
             mixed(moment + mixed(metric.view(np.uint64))).view(np.int64),
-            np.where(at == -1, np.int64(0), moment.view(np.int64)),
+            np.where(at == NO_TIME, np.int64(0), moment.view(np.int64)),
         )
     return found
 

@@ -3,18 +3,46 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import ClassVar
+from types import SimpleNamespace
+from typing import ClassVar, cast
 
+import duckdb
 import numpy as np
 import pytest
 from release_lab import FIRST, SECOND, Answer, Lab, Mutant, draw
 
 from isuit.release.eligibility import NOWHERE, Outcomes, Topic
-from isuit.release.one_series import Lines, are_the_same, by_cell, in_one_form, left_out, shared_days, shared_persons
+from isuit.release.one_series import (
+    Lines,
+    are_the_same,
+    by_cell,
+    in_one_form,
+    left_out,
+    lines_of,
+    shared_days,
+    shared_persons,
+)
+from isuit.release.persons import Persons
+from isuit.store.fits import StoredFit
 
 SERIES = "isuit.release.one_series"
 WIND, RENAMED, WAVE = ("kitesurfing", "wind_speed_kn"), ("kitesurfing", "wind"), ("kitesurfing", "wave_m")
 SPOTS = {"pier": (45.5, 9.1), "bay": (38.0, 12.4)}
+
+
+def test_the_last_microsecond_before_1970_is_a_moment() -> None:
+    """Outings without a time have none; every number of microseconds is one that somebody may have been out at."""
+    with duckdb.connect() as connection:
+        connection.execute(
+            "CREATE TABLE all_outcomes AS SELECT 'c' AS cohort_hash, 'a' AS rider, moment::TIMESTAMP AS observed_at, "
+            "1.0::DOUBLE AS metric, 1::TINYINT AS outcome FROM "
+            "(VALUES (NULL), ('1969-12-31 23:59:59.999999')) AS t(moment)"
+        )
+        fit = cast(StoredFit, SimpleNamespace(cohort_hash="c"))
+        persons = cast(Persons, SimpleNamespace(of=lambda name: name))
+        [found] = lines_of(connection, {Topic(*WIND): [fit]}, persons).values()
+    assert sorted(found.moment != 0) == [False, True]
+    assert len(set(found.outing.tolist())) == 2
 
 
 def topics(answer: Answer) -> set[tuple[str, str]]:

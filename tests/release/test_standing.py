@@ -46,6 +46,8 @@ def test_a_private_release_has_the_bound_that_is_proved() -> None:
     assert all_of_them.known_expert == pytest.approx(0.62)
     assert one.known_expert == pytest.approx(0.56)  # a quarter of the cost, half of the distance
     assert one.riders is one.cells is None
+    assert "for this release together" in one.source
+    assert "for all 4 releases together" in all_of_them.source
     assert one.rmse is all_of_them.rmse is None  # a quarter costs less than any that readers' errors were measured for
     private["releases"] = 1
     whole, _ = standing([], policy_of({"private": private}))

@@ -11,7 +11,7 @@ from isuit.domain import FloatArray, IntArray
 from isuit.errors import EstimationError
 
 from ..model.arrow import Arrow, Factor, Shape
-from ..model.design import Design
+from ..model.design import NO_PLACE, Design
 from ..model.smoothing import choose, precisions
 from . import newton, threads
 
@@ -33,12 +33,12 @@ class SingleCurve:
     def suitability(self, design: Design) -> FloatArray:
         return np.asarray(expit(-design.apply(self.shared, self.own)))
 
-    def log_odds_se(self, design: Design, place: int = -1) -> FloatArray:
+    def log_odds_se(self, design: Design, place: int = NO_PLACE) -> FloatArray:
         """Standard errors at rows that are all at one place, taking outcomes as independent."""
         columns, n = design.columns(place), self.shared.size
         border, own = columns[:, :n], columns[:, n:]
         variance = np.einsum("xm,mn,xn->x", border, self.factor.border, border)
-        if place >= 0:
+        if place != NO_PLACE:
             variance += np.einsum("xk,kl,xl->x", own, self.factor.blocks[place], own)
             variance += 2 * np.einsum("xk,km,xm->x", own, self.factor.cross[place], border)
         return np.asarray(np.sqrt(np.maximum(variance, 0.0)))
