@@ -221,3 +221,20 @@ PLANTED = [
 def test_a_planted_import_is_found(path: str, line: str, named: str, inside: str) -> None:
     source = (ROOT / path).read_text()
     assert wrong(Path(path), f"{source}\n{inside.format(line)}\n") == {named}
+
+
+def test_whatever_a_package_may_not_import_is_found_in_it() -> None:
+    """Every edge that the graph does not have, and every library of others, planted in a module of every package."""
+    libraries = {library for allowed in GRAPH.values() for library in allowed.libraries.split()}
+    samples = {package_of(module_of(path)[0]): path for path in every_file()}
+    assert samples.keys() == GRAPH.keys()
+    for package, path in samples.items():
+        allowed = GRAPH[package]
+        within = {name for name in GRAPH if name == package or name.startswith(f"{package}.")} | {"isuit"}
+        foreign = GRAPH.keys() - set(allowed.own.split()) - within
+        for name in sorted(foreign):
+            assert wrong(path, f"import isuit.{name}.any\n") == {name}, (package, name)
+        for library in sorted(libraries - set(allowed.libraries.split())):
+            assert wrong(path, f"import {library}.any\n") == {library}, (package, library)
+        for module in sorted(IMPURE) if allowed.pure else ():
+            assert wrong(path, f"import {module}\n") == {module}, (package, module)

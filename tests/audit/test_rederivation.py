@@ -24,7 +24,7 @@ import pytest
 from isuit import canonical, estimator
 from isuit.audit.digests import rows_digest, tagged
 from isuit.audit.log import EVENT_TAG, GENESIS, event_entry, read_log
-from isuit.audit.rederivation import _curve_difference, _skill_difference
+from isuit.audit.rederivation import _curve_difference, _moved, _skill_difference
 from isuit.audit.results import QUANTUM, TOLERANCE, quantised, result_digest
 from isuit.audit.results import fit_id as name_of_fit
 from isuit.domain import Estimate, FitConfig, Observations
@@ -162,6 +162,20 @@ def test_points_are_the_same_within_a_millionth_of_the_largest_metric_or_of_one(
     assert _curve_difference(points([0.25, 0.5]), points([0.25, 0.5 + 1.5e-6])) == math.inf
     assert _curve_difference(points([0.25, 300.0]), points([0.25, 300.0 + 2e-4])) == 0.0
     assert _curve_difference(points([0.25, 300.0]), points([0.25, 300.0 + 4e-4])) == math.inf
+
+
+def curve(site: str, metric: list[float], difficulty: list[float]) -> pa.Table:
+    nothing, zeros = pa.nulls(len(metric), pa.string()), [0.0] * len(metric)
+    numbers = {"metric": metric, "difficulty": difficulty, "suitability": zeros}
+    return pa.table({"site": [site] * len(metric), "dimension": nothing, **numbers})
+
+
+def test_how_far_a_curve_moved_is_told_of_the_same_site_where_both_have_it() -> None:
+    """On the grid of what is left, which begins later and has other points; a site that is new has not moved."""
+    before = curve("a", [0.0, 1.0, 2.0, 3.0], [9.0, 1.0, 2.0, 3.0])
+    left = pa.concat_tables([curve("a", [0.5, 2.5, 3.5], [0.75, 2.75, 3.75]), curve("b", [0.0, 3.0], [7.0, 7.0])])
+    assert _moved(before, left) == pytest.approx(0.25)
+    assert _moved(before, curve("b", [0.0, 3.0], [7.0, 7.0])) == math.inf
 
 
 def test_skills_that_are_not_there_again_are_compared_of_nobody() -> None:
