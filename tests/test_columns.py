@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isuit import columns
-from isuit.columns import Column, is_sorted, rider_slices, slices
+from isuit.columns import Column, Nameless, is_sorted, rider_slices, slices
 from isuit.errors import InputError
 
 PARTS = [np.arange(5), np.zeros(0), np.array([7.0]), np.arange(300)]
@@ -40,6 +40,18 @@ def test_a_column_holds_what_was_appended(
     assert isinstance(found.base, np.memmap) is (limit < found.nbytes)
     assert type(found) is np.ndarray
     assert list(tmp_path.iterdir()) == [], "the file has no name, not even while it is in use"
+
+
+def test_a_file_without_a_name_grows_at_its_end_wherever_it_was_read(tmp_path: Path) -> None:
+    file, first, second = Nameless(tmp_path), np.arange(9), np.array([0.5, -0.0])
+    file.append(first)
+    assert file.read(16, np.int64, 3).tolist() == [2, 3, 4]
+    file.append(second)
+    assert file.size == 88
+    assert file.read(72, np.float64, 2).tobytes() == second.tobytes()
+    assert file.read(0, np.int64, 9).tolist() == first.tolist()
+    assert list(tmp_path.iterdir()) == []
+    file.close()
 
 
 def test_an_empty_column(monkeypatch: pytest.MonkeyPatch) -> None:
