@@ -25,7 +25,7 @@ from scipy.special import expit
 from isuit.domain import FitConfig, FloatArray, IntArray
 from isuit.errors import EstimationError
 
-from .gate import check, incidence
+from .gate import Gate, check, check_each, incidence
 from .likelihood import threads
 from .likelihood.latent import Band, LatentFit
 from .likelihood.leaving_out import LeavingOut, leaving_out
@@ -33,8 +33,9 @@ from .likelihood.prepared import Prepared
 from .model.anchor import anchor_of
 from .model.basis import spline_for
 from .model.components import linked_without_any_one, visited
-from .model.counts import Counts, count
+from .model.counts import Counts, count, count_conditions
 from .model.curves import CurveSpace
+from .model.surface import surface_for
 from .promotion import candidate
 
 __all__ = ["Band", "LeavingOut", "Unfit", "WeightedFit", "WeightedOutcomes", "comparable", "fit_weighted"]
@@ -59,14 +60,27 @@ class WeightedOutcomes:
     metric: FloatArray
     outcome: IntArray
     weight: FloatArray  # how many outcomes a row counts as
-    metric_range: tuple[float, float]  # curves span at least this, so that they do not end at a rider's own extreme
+    # Curves span at least this, so that they do not end at a rider's own extreme; of several metrics that of each.
+    metric_range: tuple[float, float] | tuple[tuple[float, float], ...]
+    metrics: tuple[str, ...] = ()  # the names of several: `metric` has a row of them for each outcome
 
 
 @threads.one_thread()
 def fit_weighted(outcomes: WeightedOutcomes, config: FitConfig) -> WeightedFit:
     """Fit the curves of all sites together; raises `Unfit` where skill and difficulty cannot be told apart."""
+    counts, space, gate = (_surface if outcomes.metrics else _curve)(outcomes, config)
+    try:
+        tried = candidate(Prepared(counts, space), gate.report, config)
+    except EstimationError as error:
+        raise Unfit(str(error)) from None
+    if tried.latent is None or tried.shortfalls:
+        raise Unfit(*tried.shortfalls)
+    return WeightedFit(outcomes, counts, tried.latent)
+
+
+def _curve(outcomes: WeightedOutcomes, config: FitConfig) -> tuple[Counts, CurveSpace, Gate]:
     several = outcomes.sites > 1
-    spline = spline_for(np.concatenate([outcomes.metric, outcomes.metric_range]))
+    spline = spline_for(np.concatenate([outcomes.metric, np.ravel(outcomes.metric_range)]))
     space = CurveSpace(spline, outcomes.sites if several else 0, anchor_of(config.anchor, spline))
     counts = count(
         outcomes.rider,
@@ -77,14 +91,26 @@ def fit_weighted(outcomes: WeightedOutcomes, config: FitConfig) -> WeightedFit:
         outcomes.site if several else None,
         outcomes.weight,
     )
-    gate = check(incidence(outcomes.rider, outcomes.metric, outcomes.riders, config.gate_bins), config)
-    try:
-        tried = candidate(Prepared(counts, space), gate.report, config)
-    except EstimationError as error:
-        raise Unfit(str(error)) from None
-    if tried.latent is None or tried.shortfalls:
-        raise Unfit(*tried.shortfalls)
-    return WeightedFit(outcomes, counts, tried.latent)
+    return counts, space, check(incidence(outcomes.rider, outcomes.metric, outcomes.riders, config.gate_bins), config)
+
+
+def _surface(outcomes: WeightedOutcomes, config: FitConfig) -> tuple[Counts, CurveSpace, Gate]:
+    several, conditions = outcomes.sites > 1, tuple(np.ascontiguousarray(outcomes.metric.T))
+    ranges = np.reshape(outcomes.metric_range, (-1, 2))
+    spanned = [np.append(metric, ends) for metric, ends in zip(conditions, ranges, strict=True)]
+    surface = surface_for(outcomes.metrics, tuple(spanned), config.anchors)
+    counts = count_conditions(
+        outcomes.rider,
+        conditions,
+        outcomes.outcome,
+        surface.splines,
+        outcomes.riders,
+        outcomes.site if several else None,
+        weight=outcomes.weight,
+    )
+    graphs = [incidence(outcomes.rider, metric, outcomes.riders, config.gate_bins) for metric in conditions]
+    space = CurveSpace(surface, outcomes.sites if several else 0)
+    return counts, space, check_each(graphs, outcomes.metrics, config)
 
 
 def comparable(rider: IntArray, riders: int, site: IntArray, sites: int) -> NDArray[np.bool_]:

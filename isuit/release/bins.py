@@ -54,12 +54,22 @@ class Bins:
         found = np.where(metric == edges[-1], self.number - 1, found)
         return np.where((found < 0) | (found >= self.number), OUTSIDE, found).astype(np.int64)
 
+    def place(self, number: int) -> tuple[None, Bins, int]:
+        """As of a grid (`grid.Place`): the row's dimension is that of its topic."""
+        return None, self, number
+
+    def dimensions(self, topic: str) -> dict[str, Bins]:
+        """The dimension of the rows, which is that of their topic, with the bins along it."""
+        return {topic: self}
+
     def as_json(self) -> dict[str, Any]:
         return {"first": self.first, "number": self.number, "width": self.width}
 
 
-def choose(rider: IntArray, metric: FloatArray, k: int) -> Bins | None:
-    """The bins for these outcomes; None where fewer than k riders are there."""
+def choose(
+    rider: IntArray, metric: FloatArray, k: int, most: int = MOST, widths: tuple[float, ...] = _ROUND
+) -> Bins | None:
+    """The bins for these outcomes, at most so many; None where fewer than k riders are there."""
     lowest, highest = _reached(rider, metric, k)
     if lowest is None or highest is None:
         return None
@@ -69,7 +79,7 @@ def choose(rider: IntArray, metric: FloatArray, k: int) -> Bins | None:
     if lowest == highest:
         step = abs(lowest) or 1.0
         lowest, highest = lowest - step / 2, highest + step / 2
-    return _round_bins(lowest, highest)
+    return _round_bins(lowest, highest, most, widths)
 
 
 def _reached(rider: IntArray, metric: FloatArray, k: int) -> tuple[float | None, float | None]:
@@ -86,15 +96,15 @@ def _reached(rider: IntArray, metric: FloatArray, k: int) -> tuple[float | None,
     return float(np.sort(least[seen])[k - 1]), float(np.sort(most[seen])[-k])
 
 
-def _round_bins(lowest: float, highest: float) -> Bins:
-    """The narrowest round width that covers the span with at most `MOST` bins."""
-    power = 10.0 ** math.floor(math.log10((highest - lowest) / MOST))
-    for factor in (*_ROUND, *(10 * step for step in _ROUND)):
+def _round_bins(lowest: float, highest: float, most: int = MOST, widths: tuple[float, ...] = _ROUND) -> Bins:
+    """The narrowest round width that covers the span with at most so many bins."""
+    power = 10.0 ** math.floor(math.log10((highest - lowest) / most))
+    for factor in (*widths, *(10 * step for step in widths)):
         width = float(f"{factor * power:.6g}")
         first, last = math.floor(lowest / width), math.ceil(highest / width)
         # A quotient can round to the whole number next to it: an end that is just beyond an edge keeps its bin.
         first -= int(Bins(first, 1, width).lower > lowest)
         last += int(Bins(last, 1, width).lower < highest)
-        if last - first <= MOST:
+        if last - first <= most:
             return Bins(first, max(last - first, 1), width)
     raise AssertionError("a width of a hundred times the span covers it")

@@ -17,6 +17,7 @@ import numpy as np
 
 from isuit.columns import mixed
 from isuit.published import ReleaseRow
+from isuit.release.persons import mixed_metric
 from isuit.release.policy import Policy
 from isuit.release.screening import WEIGHT_STEPS, Placed, weights
 from isuit.store.releases import BinRecord
@@ -114,7 +115,7 @@ def fingerprints(placed: Placed | None, policy: Policy) -> Fingerprints:
     if placed is None:
         return {}
     outcomes, riders = placed.outcomes, len(placed.outcomes.riders)
-    number = mixed(mixed((outcomes.metric + 0.0).view(np.uint64)) + mixed(outcomes.outcome.astype(np.uint64)))
+    number = mixed(mixed_metric(outcomes.metric) + mixed(outcomes.outcome.astype(np.uint64)))
     number *= (weights(placed, policy) * WEIGHT_STEPS).astype(np.uint64)
     keys = placed.pair * riders + outcomes.rider
     order = np.argsort(keys, kind="stable")

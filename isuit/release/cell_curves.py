@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from isuit.domain import FitConfig, FloatArray
 from isuit.estimator import weighted_fit
 from isuit.estimator.weighted_fit import Band, WeightedFit, WeightedOutcomes, fit_weighted
+from isuit.release.grid import Grid
 from isuit.release.policy import Policy
 from isuit.release.screening import Placed, weights
 
@@ -36,16 +37,21 @@ class CellCurves:
 
 def fit_cells(placed: Placed, policy: Policy, config: FitConfig) -> CellCurves:
     """Fit the curves of all cells together; raises `Unfit` where the estimator's gates do not pass."""
-    outcomes = placed.outcomes
+    weight = weights(placed, policy)
+    if placed.line is not None:
+        weight = weight[np.unique(placed.line, return_index=True)[1]]
+    placed_once = placed.lines
+    outcomes, bins = placed_once.outcomes, placed.bins
     given = WeightedOutcomes(
         rider=outcomes.rider,
         riders=len(outcomes.riders),
-        site=placed.cell,
+        site=placed_once.cell,
         sites=len(placed.cells),
         metric=outcomes.metric,
         outcome=outcomes.outcome,
-        weight=weights(placed, policy),
-        metric_range=(placed.bins.lower, placed.bins.upper),
+        weight=weight,
+        metric_range=bins.ranges if isinstance(bins, Grid) else (bins.lower, bins.upper),
+        metrics=bins.metrics if isinstance(bins, Grid) else (),
     )
     return CellCurves(placed, fit_weighted(given, config))
 

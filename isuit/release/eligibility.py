@@ -24,6 +24,7 @@ from isuit.errors import PolicyRefusal
 from isuit.release.identities import is_placeholder
 from isuit.release.persons import Persons, doubled
 from isuit.spelling import fold
+from isuit.store.cohorts import cohort_metrics, metric_columns
 from isuit.store.fits import StoredFit, fit_records
 from isuit.store.query import arrow
 
@@ -38,6 +39,15 @@ class Topic:
 
     activity: str
     dimension: str
+    metrics: tuple[str, ...] = ()  # of several, their names, which make up the dimension
+
+    @classmethod
+    def of_several(cls, activity: str, metrics: tuple[str, ...]) -> Topic:
+        """Whatever a fit calls its dimension: the same metrics of one activity are one topic."""
+        return cls(activity, " + ".join(metrics), metrics)
+
+    def __str__(self) -> str:
+        return f"{self.activity}, {self.dimension}"
 
 
 @dataclass(frozen=True)
@@ -49,11 +59,11 @@ class Outcomes:
     rider: IntArray
     place: IntArray  # code into `places`, or NOWHERE
     places: tuple[str | None, ...]  # sites; None is the cohort without sites
-    metric: FloatArray
+    metric: FloatArray  # of several metrics, lines x metrics
     outcome: IntArray
     times: IntArray  # how often the line counts
 
-    def of_rows(self, chosen: NDArray[np.bool_]) -> Outcomes:
+    def of_rows(self, chosen: NDArray[np.bool_] | IntArray) -> Outcomes:
         """Some of the lines; riders without a line are no longer there."""
         rider = self.rider[chosen]
         present, code = np.unique(rider, return_inverse=True)
@@ -86,16 +96,28 @@ def topics(connection: duckdb.DuckDBPyConnection, as_of: datetime | None = None)
     found: dict[Topic, list[StoredFit]] = {}
     named: dict[Topic, Topic] = {}
     for fit in fit_records(connection):
-        # A fit of several metrics has no public form: its rows are not those of any one of them. Nor has one whose
-        # discrimination changes: a release tells one, and difficulties that go with it.
-        if not (fit.several_metrics or fit.varies) and (as_of is None or fit.recorded_at <= as_of):
+        # A fit whose discrimination changes has no public form: a release tells one, and difficulties that go with it.
+        if not fit.varies and (as_of is None or fit.recorded_at <= as_of):
             topic = Topic(fit.activity, fit.dimension)
+            if fit.several_metrics:
+                topic = Topic.of_several(fit.activity, cohort_metrics(connection, fit.cohort_hash))
             found.setdefault(named.setdefault(folded(topic), topic), []).append(fit)
     return dict(sorted(found.items(), key=lambda item: (item[0].activity, item[0].dimension)))
 
 
 def folded(topic: Topic) -> Topic:
-    return Topic(fold(topic.activity), fold(topic.dimension))
+    return Topic(fold(topic.activity), fold(topic.dimension), topic.metrics)
+
+
+def columns_of(connection: duckdb.DuckDBPyConnection, fits: list[StoredFit]) -> list[str]:
+    """The columns of the store that hold the metrics of a topic's fits, which all have the same."""
+    return metric_columns(len(cohort_metrics(connection, fits[0].cohort_hash)))
+
+
+def metrics_in(table: pa.Table, columns: list[str]) -> FloatArray:
+    """The metric of each line, or a row of several."""
+    found = [np.asarray(table.column(name).to_numpy(), np.float64) + 0.0 for name in columns]
+    return found[0] if len(found) == 1 else np.column_stack(found)
 
 
 def refuse_doubles(connection: duckdb.DuckDBPyConnection, fits: list[StoredFit], persons: Persons) -> None:
@@ -104,8 +126,10 @@ def refuse_doubles(connection: duckdb.DuckDBPyConnection, fits: list[StoredFit],
     Whatever the age of the outcomes: a cohort that is too young today is not in half a year.
     """
     cohorts = list(dict.fromkeys(fit.cohort_hash for fit in fits))
-    query = """
-        SELECT DISTINCT rider, epoch_us(observed_at) AS at, metric, outcome::BIGINT AS outcome
+    metrics = columns_of(connection, fits)
+    query = f"""
+        SELECT DISTINCT rider, epoch_us(observed_at) AS at, {", ".join(metrics)},
+            outcome::BIGINT AS outcome
         FROM all_outcomes WHERE list_contains(?, cohort_hash)
     """
     table = arrow(connection, query, [cohorts])
@@ -116,9 +140,9 @@ def refuse_doubles(connection: duckdb.DuckDBPyConnection, fits: list[StoredFit],
     somebody = np.array([counts_as_rider(label) for label in labels], dtype=bool)
     row_name = encoded.indices.to_numpy().astype(np.int64)
     chosen = somebody[row_name] if labels else np.zeros(0, dtype=bool)
-    at = table.column("at").fill_null(NO_TIME).to_numpy()
-    columns = [each[chosen] for each in (at, table.column("metric").to_numpy(), table.column("outcome").to_numpy())]
-    twice = doubled(code[row_name][chosen] if labels else row_name, *columns)
+    at, outcome = (table.column(name).fill_null(NO_TIME).to_numpy()[chosen] for name in ("at", "outcome"))
+    metric = metrics_in(table, metrics)[chosen]
+    twice = doubled(code[row_name][chosen] if labels else row_name, at, metric, outcome)
     if twice.is_a_copy:
         raise PolicyRefusal(
             f"{twice.persons} of {twice.among} riders of {fits[-1].activity}, {fits[-1].dimension} have the same "
@@ -156,14 +180,15 @@ def eligible(
     row_name = encoded.indices.to_numpy().astype(np.int64)
     rows = (kept & ~gone)[row_name] if names else np.zeros(0, dtype=bool)
     place, places = _places(old)
-    lines = _merged(old, code[row_name], place, rows)
+    metrics = columns_of(connection, fits)
+    lines = _merged(old, code[row_name], place, rows, metrics)
     outcomes = Outcomes(
         tuple(riders),
         tuple(tuple(sorted(found)) for found in spellings),
         lines["rider"].to_numpy(),
         lines["place"].to_numpy(),
         places,
-        lines["metric"].to_numpy(),
+        metrics_in(lines, metrics),
         lines["outcome"].to_numpy().astype(np.int64),
         lines["times_max"].to_numpy().astype(np.int64),
     )
@@ -177,11 +202,11 @@ def eligible(
     )
 
 
-def _merged(table: pa.Table, rider: IntArray, place: IntArray, rows: NDArray[np.bool_]) -> pa.Table:
+def _merged(table: pa.Table, rider: IntArray, place: IntArray, rows: NDArray[np.bool_], metrics: list[str]) -> pa.Table:
     """The lines of persons: the same line under two names of one is one."""
     columns = {"rider": rider[rows], "place": place[rows]}
-    chosen = table.filter(pa.array(rows)).select(["observed_at", "metric", "outcome", "times"])
-    keys = ["rider", "place", "observed_at", "metric", "outcome"]
+    chosen = table.filter(pa.array(rows)).select(["observed_at", *metrics, "outcome", "times"])
+    keys = ["rider", "place", "observed_at", *metrics, "outcome"]
     lines = pa.table({**columns, **{name: chosen.column(name) for name in chosen.column_names}})
     return lines.group_by(keys).aggregate([("times", "max")]).sort_by([(key, "ascending") for key in keys])
 
@@ -204,22 +229,23 @@ def _union(connection: duckdb.DuckDBPyConnection, fits: list[StoredFit], before:
         "cohort_hash": pa.array(list(until), pa.string()),
         "declared": pa.array(list(until.values()), pa.date32()),
     }
+    metrics = ", ".join(columns_of(connection, fits))
     connection.register("chosen", pa.table(cohorts))
     try:
         # A line is old enough if it is in any cohort; an outcome without a time goes by its cohort's declaration.
-        query = """
+        query = f"""
             WITH counted AS (
-                SELECT o.cohort_hash, rider, site, sites > 0 AND site IS NULL AS nowhere, observed_at, metric, outcome,
-                    declared, count(*) AS times
+                SELECT o.cohort_hash, rider, site, sites > 0 AND site IS NULL AS nowhere, observed_at, {metrics},
+                    outcome, declared, count(*) AS times
                 FROM all_outcomes o JOIN chosen USING (cohort_hash) JOIN ledger.cohorts USING (cohort_hash)
                 GROUP BY ALL
             )
-            SELECT rider, site, nowhere, observed_at, metric, outcome, max(times) AS times,
+            SELECT rider, site, nowhere, observed_at, {metrics}, outcome, max(times) AS times,
                 coalesce(bool_or(CASE WHEN observed_at IS NULL THEN declared < ?::DATE ELSE observed_at < ? END), false)
                     AS old,
                 observed_at IS NULL AND max(declared) IS NULL AS undeclared
-            FROM counted GROUP BY rider, site, nowhere, observed_at, metric, outcome
-            ORDER BY rider, site NULLS FIRST, observed_at NULLS FIRST, metric, outcome, nowhere
+            FROM counted GROUP BY rider, site, nowhere, observed_at, {metrics}, outcome
+            ORDER BY rider, site NULLS FIRST, observed_at NULLS FIRST, {metrics}, outcome, nowhere
         """
         return arrow(connection, query, [before.date(), before])
     finally:

@@ -25,6 +25,8 @@ from isuit.release.cells import cell_of
 from isuit.release.dates import cut_off
 from isuit.release.eligibility import NOWHERE, Eligible, Topic, eligible, refuse_doubles, topics
 from isuit.release.format import Declared
+from isuit.release.forms import forms_of, in_forms, without_support
+from isuit.release.grid import Grid
 from isuit.release.influence import refused_bins
 from isuit.release.persons import Persons
 from isuit.release.policy import Policy
@@ -44,7 +46,7 @@ class Series:
     """What the first release fixed, and every release so far."""
 
     policy: Policy
-    bins: Mapping[Topic, Bins]
+    bins: Mapping[Topic, Bins | Grid]
     discrimination: Mapping[Topic, float]
     releases: tuple[ReleaseRecord, ...]  # oldest first, those before the one in the making
     declared: Mapping[str, Declared] = field(default_factory=dict)  # by dimension
@@ -55,7 +57,7 @@ class Draft:
     """A release in the making."""
 
     rows: list[ReleaseRow] = field(default_factory=list)
-    bins: dict[Topic, Bins] = field(default_factory=dict)
+    bins: dict[Topic, Bins | Grid] = field(default_factory=dict)
     discrimination: dict[Topic, float] = field(default_factory=dict)
     held: dict[tuple[str, int], int] = field(default_factory=dict)  # rows repeated after someone left: how often
     records: list[BinRecord] = field(default_factory=list)
@@ -162,9 +164,11 @@ def _release_topic(
     aside = everything.outcomes.rider.size - found.outcomes.rider.size
     if aside:
         reasons.notes.append(f"{aside} lines have no site: one curve of all, beside cells, would tell of withheld ones")
-    placed = screening.place(found.outcomes, source.sites, policy, series.bins.get(topic), reasons)
-    _explain(source, fits, found, policy, reasons)
-    now = _riders_and_outcomes(found, source, series, topic) if before else {}
+    placed = screening.place(found.outcomes, source.sites, policy, series.bins.get(topic), reasons, topic.metrics)
+    if placed is not None and isinstance(placed.bins, Grid):
+        placed = in_forms(placed, placed.bins, forms_of(placed.bins, before), policy)
+    _explain(source, fits, found, policy, reasons, topic)
+    now = _riders_and_outcomes(found, source, series, topic, before) if before else {}
     fate = carrying.decide(before, now, _then(source, topic, before, series, cells), policy)
     for key, held in sorted(fate.carried.items()):
         _carry(topic, key, before[key], held, day, draft)
@@ -177,8 +181,7 @@ def _release_topic(
         return
     bands = {key: released.row.contributors for key, released in before.items()}
     discrimination = series.discrimination.get(topic)
-    units = series.declared.get(topic.dimension, Declared()).units
-    maker = RowMaker(day.isoformat(), topic, placed.bins, policy, source.secret, bands, discrimination, units)
+    maker = RowMaker(day.isoformat(), topic, placed.bins, policy, source.secret, bands, discrimination, series.declared)
     for key, row, riders in _fresh(left, maker, found, fate, reasons):
         draft.bins[topic] = placed.bins
         draft.rows.append(row)
@@ -214,6 +217,10 @@ def _fresh(
     if curves is None:
         return made
     behind = screening.members(curves.placed)
+    if isinstance(curves.placed.bins, Grid):
+        for cell, place in sorted(without_support(curves.placed, curves.placed.bins, maker.policy)):
+            reasons.add(cell, "some bins of a metric had too few riders while the others were near where they are held")
+            behind.pop((cell, place), None)
     fresh = {key: len(riders) for key, riders in behind.items() if key not in settled}
     for key, row in maker.rows(curves, fresh).items():
         made.append((key, row, _spelled(curves.placed, behind[key])))
@@ -283,13 +290,28 @@ def _released_before(source: Source, series: Series) -> dict[Topic, dict[Key, Re
         held = {(curve, bin_): times for curve, bin_, times in json.loads(release.policy).get("held", [])}
         for line in release_lines(source.connection, name):
             row = ReleaseRow.model_validate_json(line)
-            topic = Topic(row.activity, row.dimension)
-            bin_ = int(series.bins[topic].of(np.array([row.metric]))[0])
+            topic, bin_ = _about(row, series.bins, records)
             curve = (curve_name(topic, row.h3), bin_)
             persons = frozenset(map(source.persons.of, members.get(curve, set())))
             released = Released(row, records[curve], frozenset(members.get(curve, set())), persons, held.get(curve, 0))
             found.setdefault(topic, {}).setdefault((row.h3, bin_), released)
     return found
+
+
+def _about(
+    row: ReleaseRow, bins: Mapping[Topic, Bins | Grid], records: Mapping[tuple[str, int], BinRecord]
+) -> tuple[Topic, int]:
+    """The topic of a released row and its bin. A place of a surface is the one of its form, which is on record."""
+    topic = Topic(row.activity, row.dimension)
+    own = bins.get(topic)
+    if isinstance(own, Bins):
+        return topic, int(own.of(np.array([row.metric]))[0])
+    for topic, grid in bins.items():
+        if topic.activity == row.activity and isinstance(grid, Grid):
+            for number in grid.places_of(row.dimension, row.metric):
+                if (curve_name(topic, row.h3), number) in records:
+                    return topic, number
+    raise AssertionError("a released row is of a topic of its series")
 
 
 def _then(
@@ -307,18 +329,24 @@ def _then(
             continue
         then = earlier.eligible(fits, cut_off(release.release_date, series.policy.lag_days))
         then = replace(then, outcomes=one_series.in_one_form(then.outcomes, cells))
-        found[name] = _riders_and_outcomes(then, source, series, topic)
+        found[name] = _riders_and_outcomes(then, source, series, topic, before)
     return found
 
 
-def _riders_and_outcomes(found: Eligible, source: Source, series: Series, topic: Topic) -> carrying.Fingerprints:
+def _riders_and_outcomes(
+    found: Eligible, source: Source, series: Series, topic: Topic, before: Mapping[Key, Released]
+) -> carrying.Fingerprints:
     """Of all cells, thin ones too: what counts is who is there with which outcomes, not whether they are enough."""
     everyone = series.policy.model_copy(update={"k": 1})
     placed = screening.place(found.outcomes, source.sites, everyone, series.bins[topic], Reasons())
+    if placed is not None and isinstance(placed.bins, Grid):
+        placed = in_forms(placed, placed.bins, forms_of(placed.bins, before), everyone)
     return fingerprints(placed, series.policy)
 
 
-def _explain(source: Source, fits: list[StoredFit], found: Eligible, policy: Policy, reasons: Reasons) -> None:
+def _explain(
+    source: Source, fits: list[StoredFit], found: Eligible, policy: Policy, reasons: Reasons, topic: Topic
+) -> None:
     """For the operator: what kept outcomes out, and which cells only lack time."""
     if found.untimed:
         reasons.notes.append(
@@ -335,7 +363,7 @@ def _explain(source: Source, fits: list[StoredFit], found: Eligible, policy: Pol
     )
     everything = source.eligible(fits, FAR_FUTURE)
     whole = Reasons()
-    later = screening.place(everything.outcomes, source.sites, policy, None, whole)
+    later = screening.place(everything.outcomes, source.sites, policy, None, whole, topic.metrics)
     enough = set(later.cells) if later is not None else set()
     seen = set(reasons.cells)
     for cell in sorted(enough & seen | (enough - _cells(source, found, policy))):

@@ -18,6 +18,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+import math
 from dataclasses import dataclass
 from statistics import NormalDist
 
@@ -42,15 +43,39 @@ def spread(points: int) -> FloatArray:
     return np.asarray(np.sqrt(np.square(_shapes(points)).sum(axis=0)))
 
 
+def of_places(
+    secret: bytes, about: list[str], went_in: list[tuple[int, int]], places: int, told: int, riders: int, policy: Policy
+) -> Noise:
+    """The noise of a cell of a surface, of which so many places may be told.
+
+    Bins of a surface are few and far between, so each place has noise of its own. It grows with the root of how many
+    are told: what all of them together tell of a person stays what a curve tells (docs/disclosure.md).
+    """
+    few = min(1.0, policy.noise_riders / max(riders, 1)) if policy.noise > 0 else 0.0
+    size = math.sqrt(told) * scale(riders, policy)
+    difficulty, error, number = (
+        np.array(_normal(secret, [*about, *what], went_in, places)) for what in ([], ["error"], ["riders"])
+    )
+    return Noise(
+        size * difficulty,
+        np.full(places, size),
+        np.exp(ERRORS * few * error),
+        RIDERS * number if policy.noise > 0 else np.zeros(places),
+    )
+
+
 def draw(secret: bytes, about: list[str], went_in: list[tuple[int, int]], points: int) -> FloatArray:
     """Noise for the points of a curve.
 
     `about` names the curve; `went_in` are the bin and a number for the weighted outcomes of each rider (`carrying`).
     """
+    return np.asarray(np.array(_normal(secret, about, went_in, len(SHARES))) @ _shapes(points))
+
+
+def _normal(secret: bytes, about: list[str], went_in: list[tuple[int, int]], numbers: int) -> list[float]:
     text = json.dumps([about, sorted(went_in)], ensure_ascii=True, separators=(",", ":")).encode()
     keyed = hmac.new(secret, TAG + b"\0" + text, hashlib.sha256).digest()
-    normal = [NormalDist().inv_cdf(_uniform(keyed, number)) for number in range(len(SHARES))]
-    return np.asarray(np.array(normal) @ _shapes(points))
+    return [NormalDist().inv_cdf(_uniform(keyed, number)) for number in range(numbers)]
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,16 @@ import numpy as np
 
 from isuit.columns import mixed
 from isuit.domain import NO_TIME, IntArray
-from isuit.release.eligibility import GLOBAL, NOWHERE, Outcomes, Topic, counts_as_rider
-from isuit.release.persons import FRIENDS, FRIENDS_SHARE, SAME_OUTINGS, Persons
+from isuit.release.eligibility import (
+    GLOBAL,
+    NOWHERE,
+    Outcomes,
+    Topic,
+    columns_of,
+    counts_as_rider,
+    metrics_in,
+)
+from isuit.release.persons import FRIENDS, FRIENDS_SHARE, SAME_OUTINGS, Persons, mixed_metric
 from isuit.store.fits import StoredFit
 from isuit.store.query import arrow, rows
 
@@ -51,8 +59,9 @@ def lines_of(
     codes: dict[str, int] = {}
     found = {}
     for topic, fits in topics.items():
-        query = """
-            SELECT DISTINCT rider, epoch_us(observed_at) AS at, metric, outcome::BIGINT AS outcome
+        metrics = columns_of(connection, fits)
+        query = f"""
+            SELECT DISTINCT rider, epoch_us(observed_at) AS at, {", ".join(metrics)}, outcome::BIGINT AS outcome
             FROM all_outcomes WHERE list_contains(?, cohort_hash)
         """
         table = arrow(connection, query, [list(dict.fromkeys(fit.cohort_hash for fit in fits))])
@@ -63,13 +72,14 @@ def lines_of(
         name = encoded.indices.to_numpy().astype(np.int64)
         kept = somebody[name] if labels else np.zeros(0, dtype=bool)
         at = table.column("at").fill_null(NO_TIME).to_numpy()[kept]
-        metric = table.column("metric").to_numpy()[kept] + 0.0
+        metric = metrics_in(table, metrics)[kept].reshape(at.size, -1)
         outcome = table.column("outcome").to_numpy()[kept]
         moment = mixed(mixed(at.astype(np.uint64)) + outcome.astype(np.uint64))
+        # An outing with several metrics is one with each of them: beside a release of one of them it is the same one.
         found[topic] = Lines(
-            code[name][kept] if labels else name,
-            mixed(moment + mixed(metric.view(np.uint64))).view(np.int64),
-            np.where(at == NO_TIME, np.int64(0), moment.view(np.int64)),
+            np.tile(code[name][kept] if labels else name, len(metrics)),
+            np.concatenate([mixed(moment + mixed_metric(column)).view(np.int64) for column in metric.T]),
+            np.tile(np.where(at == NO_TIME, np.int64(0), moment.view(np.int64)), len(metrics)),
         )
     return found
 
@@ -117,7 +127,7 @@ def left_out(
         for earlier in order[:place]:
             if earlier in found:
                 continue
-            name = f"{earlier.activity}, {earlier.dimension}"
+            name = str(earlier)
             same = shared_persons(lines[topic], lines[earlier])
             if are_the_same(same, lines[topic], lines[earlier]):
                 found[topic] = (

@@ -18,6 +18,7 @@ from isuit.documents import read_text
 from isuit.pages import data_of, page
 from isuit.pages.packing import packed, packed_rows, rows_of
 from isuit.release.cells import centre, shape
+from isuit.release.grid import metric_along
 from isuit.release.timeline import Published, timeline
 
 FINEST = 1e-6  # degrees, a tenth of a metre
@@ -68,8 +69,9 @@ def _topics(rows: list[dict[str, Any]]) -> list[dict[str, str]]:
     """The activities and dimensions, with the words that a reader knows them by."""
     found = []
     for activity, dimension in sorted({(row["activity"], row["dimension"]) for row in rows}):
-        quantity, unit = look.quantity(dimension)
-        words = {"quantity": quantity, "unit": unit, "axis": look.axis(dimension)}
+        along = metric_along(dimension)  # of a surface; what the others are held at follows it
+        quantity, unit = look.quantity(along)
+        words = {"quantity": f"{quantity}{dimension[len(along) :]}", "unit": unit, "axis": look.axis(along)}
         found.append({"activity": activity, "dimension": dimension} | words)
     return found
 

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from isuit.columns import mixed
 from isuit.domain import FloatArray, IntArray
@@ -60,9 +61,18 @@ class Doubled:
         return self.persons > max(FRIENDS, FRIENDS_SHARE * self.among)
 
 
+def mixed_metric(metric: FloatArray) -> NDArray[np.uint64]:
+    """A number for the metric of each line, or for its row of several."""
+    first, *further = (metric if metric.ndim == 2 else metric[:, None]).T
+    found = mixed((first + 0.0).view(np.uint64))
+    for column in further:
+        found = mixed(found + mixed((column + 0.0).view(np.uint64)))
+    return found
+
+
 def doubled(person: IntArray, observed_at: IntArray, metric: FloatArray, outcome: IntArray) -> Doubled:
     """Who stands among these lines twice. Times are numbers, one of them for all lines without a time."""
-    bits = mixed((metric + 0.0).view(np.uint64)) + np.uint64(3) * mixed(observed_at.astype(np.uint64))
+    bits = mixed_metric(metric) + np.uint64(3) * mixed(observed_at.astype(np.uint64))
     line = mixed(bits + mixed(outcome.astype(np.uint64)))
     order = np.lexsort((person, line))
     person, line = person[order], line[order]

@@ -17,6 +17,8 @@ from isuit.release.carrying import fingerprints
 from isuit.release.cell_curves import CellCurves
 from isuit.release.cells import centre
 from isuit.release.eligibility import GLOBAL, Topic
+from isuit.release.format import Declared
+from isuit.release.grid import Grid, metric_along
 from isuit.release.policy import SATURATION, Policy, band, within
 from isuit.release.screening import Placed, distinct_riders
 
@@ -52,12 +54,12 @@ class RowMaker:
 
     release: str
     topic: Topic
-    bins: Bins
+    bins: Bins | Grid
     policy: Policy
     secret: bytes
     bands: Mapping[tuple[str, int], str] = field(default_factory=dict)  # of the rows that were released before
     discrimination: float | None = None  # as published with the topic's first rows, whose fit gives it
-    units: str | None = None  # of the metric, as declared
+    declared: Mapping[str, Declared] = field(default_factory=dict)  # by metric
 
     def incomparable(self, placed: Placed, riders: dict[tuple[str, int], int]) -> dict[tuple[str, int], ReleaseRow]:
         """Rows of cells without a common origin of difficulty."""
@@ -114,11 +116,15 @@ class RowMaker:
         for (cell, bin_, _), number in fingerprints(placed, self.policy).items():
             went_in[cell].append((bin_, number))
         riders = distinct_riders(placed.cell, placed.outcomes, len(placed.cells)).tolist()
-        points = self.bins.number
-        return {
-            cell: noise.of_cell(self.secret, self._about(cell), went_in[cell], points, riders[code], self.policy)
-            for code, cell in enumerate(placed.cells)
-        }
+        points, found = self.bins.number, {}
+        for code, cell in enumerate(placed.cells):
+            told, behind = (self.secret, self._about(cell), went_in[cell], points), riders[code]
+            if isinstance(self.bins, Grid):
+                places = self.bins.told(went_in[cell][0][0])
+                found[cell] = noise.of_places(*told, places, behind, self.policy)
+            else:
+                found[cell] = noise.of_cell(*told, behind, self.policy)
+        return found
 
     def _expert(self, curves: CellCurves, discrimination: float) -> list[float | None]:
         """From the rounded discrimination, so that it carries no more of it than its own column does."""
@@ -139,18 +145,20 @@ class RowMaker:
         expert_difficulty: float | None = None,
     ) -> ReleaseRow:
         latitude, longitude = centre(cell)
+        dimension, bins, number = self.bins.place(bin_)
+        along = self.topic.dimension if dimension is None else metric_along(dimension)
         return ReleaseRow(
             release=self.release,
             activity=self.topic.activity,
-            dimension=self.topic.dimension,
+            dimension=dimension or self.topic.dimension,
             h3=cell,
             h3_resolution=None if cell == GLOBAL else self.policy.resolution,
             latitude=latitude,
             longitude=longitude,
-            metric=self.bins.centre(bin_),
-            metric_lower=self.bins.edge(bin_),
-            metric_upper=self.bins.edge(bin_ + 1),
-            units=self.units,
+            metric=bins.centre(number),
+            metric_lower=bins.edge(number),
+            metric_upper=bins.edge(number + 1),
+            units=self.declared.get(along, Declared()).units,
             difficulty=difficulty,
             difficulty_se=difficulty_se,
             expert_difficulty=expert_difficulty,

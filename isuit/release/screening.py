@@ -19,6 +19,7 @@ from isuit.release import bins as binning
 from isuit.release.bins import OUTSIDE, Bins
 from isuit.release.cells import cell_of
 from isuit.release.eligibility import NOWHERE, Outcomes
+from isuit.release.grid import Grid, choose_grid, riders_needed
 from isuit.release.policy import Policy
 from isuit.store.sites import Coordinates
 
@@ -34,9 +35,10 @@ class Placed:
     cells: tuple[str, ...]
     cell: IntArray
     bin: IntArray
-    bins: Bins
+    bins: Bins | Grid
+    line: IntArray | None = None  # of a surface, which line of outcomes a row is of (`forms`); None: each of its own
 
-    def of_rows(self, chosen: NDArray[np.bool_]) -> Placed:
+    def of_rows(self, chosen: NDArray[np.bool_] | IntArray) -> Placed:
         """Some of the rows; cells without a row are no longer there."""
         present, code = np.unique(self.cell[chosen], return_inverse=True)
         return Placed(
@@ -45,7 +47,21 @@ class Placed:
             code.astype(np.int64),
             self.bin[chosen],
             self.bins,
+            None if self.line is None else self.line[chosen],
         )
+
+    def whole(self, chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """The chosen rows of lines all of whose rows are chosen."""
+        if self.line is None:
+            return chosen
+        left = np.zeros(int(self.line.max(initial=-1)) + 1, dtype=bool)
+        left[self.line[~chosen]] = True
+        return ~left[self.line]
+
+    @property
+    def lines(self) -> Placed:
+        """Every line of outcomes once."""
+        return self if self.line is None else self.of_rows(np.unique(self.line, return_index=True)[1])
 
     @property
     def pair(self) -> IntArray:
@@ -67,11 +83,17 @@ class Reasons:
 
 
 def place(
-    outcomes: Outcomes, sites: Mapping[str, Coordinates], policy: Policy, bins: Bins | None, reasons: Reasons
+    outcomes: Outcomes,
+    sites: Mapping[str, Coordinates],
+    policy: Policy,
+    bins: Bins | Grid | None,
+    reasons: Reasons,
+    metrics: tuple[str, ...] = (),
 ) -> Placed | None:
     """Cells and bins of the outcomes, without cells that are too small for any bin; None if nothing is left.
 
-    `bins` are those of the series; without them this release is its first and chooses them.
+    `bins` are those of the series; without them this release is its first and chooses them. Outcomes of several
+    `metrics` lie in products of bins.
     """
     names = [cell_of(site, sites, policy.resolution) for site in outcomes.places]
     without = [site for site, name in zip(outcomes.places, names, strict=True) if name is None]
@@ -89,11 +111,13 @@ def place(
     rows = (cell != NO_CELL) & np.append(riders >= policy.k, False)[cell]
     if not rows.any():
         return None
-    if bins is None:
+    if bins is None and metrics:
+        bins = choose_grid(metrics, outcomes.rider[rows], outcomes.metric[rows], policy.k)
+    elif bins is None:
         bins = binning.choose(outcomes.rider[rows], outcomes.metric[rows], policy.k)
     if bins is None:
         return None
-    bin_ = bins.of(outcomes.metric)
+    bin_ = bins.product_of(outcomes.metric) if isinstance(bins, Grid) else bins.of(outcomes.metric)
     rows &= bin_ != OUTSIDE
     placed = Placed(outcomes, tuple(cells), cell, bin_, bins)
     return placed.of_rows(rows) if rows.any() else None
@@ -101,14 +125,37 @@ def place(
 
 def withhold_thin(placed: Placed, policy: Policy, reasons: Reasons) -> Placed | None:
     """What is left when every (cell, bin) with fewer than k riders is withheld, then every cell with fewer than k."""
-    number = len(placed.cells) * placed.bins.number
-    enough = bins_with_enough(distinct_riders(placed.pair, placed.outcomes, number), policy)
-    rows = enough[placed.pair]
+    rows = _in_enough(placed, np.ones(placed.cell.size, dtype=bool), policy)
+    while placed.line is not None and not np.array_equal(rows, fewer := _in_enough(placed, rows, policy)):
+        rows = fewer  # lines that left a thin bin left other bins too
     riders = distinct_riders(np.where(rows, placed.cell, NO_CELL), placed.outcomes, len(placed.cells))
     for code in np.flatnonzero(riders < policy.k).tolist():
         reasons.add(placed.cells[code], f"{_few(policy)} in every bin of the metric")
-    rows &= (riders >= policy.k)[placed.cell]
+    needed = _needed(placed, policy)
+    for code in np.flatnonzero((riders >= policy.k) & (riders < needed)).tolist():
+        reasons.add(
+            placed.cells[code],
+            f"fewer than {needed[code]} riders, which a surface of so many bins needs: fit and release one metric",
+        )
+    rows &= (riders >= needed)[placed.cell]
     return placed.of_rows(rows) if rows.any() else None
+
+
+def _needed(placed: Placed, policy: Policy) -> IntArray:
+    """The riders that each cell needs: k, and of a surface some for every number that may be told."""
+    found = np.full(len(placed.cells), policy.k)
+    if isinstance(placed.bins, Grid):
+        cells, first = np.unique(placed.cell, return_index=True)
+        told = [placed.bins.told(place) for place in placed.bin[first].tolist()]
+        found[cells] = np.maximum(policy.k, [riders_needed(number) for number in told])
+    return found
+
+
+def _in_enough(placed: Placed, rows: NDArray[np.bool_], policy: Policy) -> NDArray[np.bool_]:
+    """Of these rows those in a (cell, bin) with enough riders."""
+    number = len(placed.cells) * placed.bins.number
+    enough = bins_with_enough(distinct_riders(np.where(rows, placed.pair, NO_CELL), placed.outcomes, number), policy)
+    return placed.whole(rows & enough[placed.pair])
 
 
 def distinct_riders(group: IntArray, outcomes: Outcomes, groups: int) -> IntArray:
@@ -132,6 +179,10 @@ def weights(placed: Placed, policy: Policy) -> FloatArray:
     outcomes = np.bincount(group, weights=placed.outcomes.times)
     total = capped(distinct_lines(group, placed.outcomes.times), policy)
     weight = placed.outcomes.times * (total / outcomes)[group]
+    if placed.line is not None:  # a rider weighs no more than the cap in any bin that the line is in
+        least = np.full(int(placed.line.max(initial=-1)) + 1, np.inf)
+        np.minimum.at(least, placed.line, weight)
+        weight = least[placed.line]
     return np.maximum(np.rint(weight * WEIGHT_STEPS), 1.0) / WEIGHT_STEPS
 
 
@@ -171,7 +222,7 @@ def is_dominated(heaviest: FloatArray, second: FloatArray, total: FloatArray, po
 
 def without(placed: Placed, refused: NDArray[np.bool_]) -> Placed | None:
     """Without the refused (cell, bin)s, given as a table of cells by bins."""
-    rows = ~refused[placed.cell, placed.bin]
+    rows = placed.whole(~refused[placed.cell, placed.bin])
     return placed.of_rows(rows) if rows.any() else None
 
 

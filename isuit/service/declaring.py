@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from isuit.domain import check_label
 from isuit.errors import InputError, PolicyRefusal
 from isuit.release.format import Declared
+from isuit.release.grid import metric_along
 from isuit.store.releases import ReleaseRecord
 
 
@@ -45,7 +46,7 @@ def declared_before(releases: Sequence[ReleaseRecord]) -> dict[str, Declared]:
     found: dict[str, Declared] = {}
     for record in releases:
         for metric in json.loads(record.metadata)["metrics"]:
-            found.setdefault(metric["dimension"], Declared(metric["units"], metric["standard_name"]))
+            found.setdefault(metric_along(metric["dimension"]), Declared(metric["units"], metric["standard_name"]))
     return found
 
 

@@ -69,13 +69,13 @@ def published(record: StoredFit) -> FitRecord:
 def releasable(connection: duckdb.DuckDBPyConnection, record: StoredFit, cohort: StoredCohort) -> Releasable:
     """Whether the cohort can enter a public release, and what is missing if not (docs/contract.md, section 8)."""
     missing = []
-    if len(cohort.metrics) > 1:
-        missing.append("one metric: a fit of several metrics has no public form yet")
     if record.varies:
         missing.append("one discrimination: a fit in which it varies has no public form")
     [(policy,)] = rows(connection, "SELECT policy FROM ledger.store")
     rules = policy_of(json.loads(policy))
-    if rules.private is not None:
+    if rules.private is not None and len(cohort.metrics) > 1:
+        missing.append("one metric: a private release is of one, so fit each by itself")
+    elif rules.private is not None:
         topics = {folded(Topic(topic.activity, topic.dimension)) for topic in rules.private.topics}
         if folded(Topic(record.activity, record.dimension)) not in topics:
             missing.append("a topic that the private policy declares: activity and dimension are none of those")

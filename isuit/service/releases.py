@@ -30,6 +30,7 @@ from isuit.release.bins import Bins
 from isuit.release.eligibility import Topic
 from isuit.release.files import files
 from isuit.release.format import Declared, lines_digest, metadata_digest, with_proof
+from isuit.release.grid import Grid, metric_along
 from isuit.release.making import Draft, Progress, Series, Source, make_release
 from isuit.release.names import EXTENSIONS
 from isuit.release.one_series import shared_with
@@ -135,10 +136,12 @@ def _refuse_second_series(store: Store, other: Path, wait: float) -> None:
 
 
 def _dimensions(store: Store) -> list[str]:
-    found = rows(
-        store.connection, "SELECT DISTINCT dimension FROM ledger.fits WHERE kind = 'latent' ORDER BY dimension"
-    )
-    return [dimension for (dimension,) in found]
+    """What units can be declared of: the dimensions of fits, and each of several metrics."""
+    query = """
+        SELECT DISTINCT coalesce(metric, dimension) AS name
+        FROM ledger.fits LEFT JOIN ledger.metrics USING (cohort_hash) WHERE kind = 'latent' ORDER BY name
+    """
+    return [name for (name,) in rows(store.connection, query)]
 
 
 def source_of(store: Store, as_of: datetime | None = None) -> Source:
@@ -214,15 +217,22 @@ def is_too_soon(day: date, newest: date, policy: Policy) -> bool:
 
 
 def _series(policy: Policy, releases: list[ReleaseRecord]) -> Series:
-    bins: dict[Topic, Bins] = {}
+    bins: dict[Topic, Bins | Grid] = {}
     discrimination: dict[Topic, float] = {}
     for record in releases:
         for entry in json.loads(record.policy)["bins"]:
-            topic = Topic(entry["activity"], entry["dimension"])
-            bins.setdefault(topic, Bins(entry["first"], entry["number"], entry["width"]))
+            topic, own = _topic_of(entry)
+            bins.setdefault(topic, own)
             if entry.get("discrimination") is not None:
                 discrimination.setdefault(topic, entry["discrimination"])
     return Series(policy, bins, discrimination, tuple(releases))
+
+
+def _topic_of(entry: Mapping[str, Any]) -> tuple[Topic, Bins | Grid]:
+    if "metrics" not in entry:
+        return Topic(entry["activity"], entry["dimension"]), Bins(entry["first"], entry["number"], entry["width"])
+    grid = Grid.from_json(entry["metrics"])
+    return Topic.of_several(entry["activity"], grid.metrics), grid
 
 
 def series_before(record: ReleaseRecord, earlier: list[ReleaseRecord]) -> Series:
@@ -247,8 +257,9 @@ def _record(draft: Draft, day: date, kept: Series, licence: str | None) -> tuple
         private=promise(policy),
         weaker_than_default=policy.weaker_than_default(),
         metrics=[
-            _metric(topic, bins, draft.discrimination.get(topic), kept.declared.get(topic.dimension, Declared()))
-            for topic, bins in topics
+            _metric(topic, dimension, bins, draft.discrimination.get(topic), kept.declared)
+            for topic, all_bins in topics
+            for dimension, bins in all_bins.dimensions(topic.dimension).items()
         ],
         licence=licence,
         citation=f"Inverse Suitability atlas, release {name}, made with isuit {__version__}",
@@ -281,10 +292,13 @@ def _record(draft: Draft, day: date, kept: Series, licence: str | None) -> tuple
     return record, lines
 
 
-def _metric(topic: Topic, bins: Bins, discrimination: float | None, declared: Declared) -> MetricDescription:
+def _metric(
+    topic: Topic, dimension: str, bins: Bins, discrimination: float | None, declared_of: Mapping[str, Declared]
+) -> MetricDescription:
+    declared = declared_of.get(metric_along(dimension) if topic.metrics else dimension, Declared())
     return MetricDescription(
         activity=topic.activity,
-        dimension=topic.dimension,
+        dimension=dimension,
         lower=bins.lower,
         upper=bins.upper,
         bins=bins.number,
@@ -412,8 +426,8 @@ def _nothing_qualifies(explanation: list[str], policy: Policy) -> str:
         )
     if not explanation:
         return (
-            "nothing was released and nothing written: the store has no fit yet that can be (a fit of several metrics "
-            "or of a varying discrimination has no public form); run `isuit fit` first."
+            "nothing was released and nothing written: the store has no fit yet that can be (a fit of a "
+            "varying discrimination has no public form); run `isuit fit` first."
         )
     reasons = "\n".join(f"  {line}" for line in explanation)
     return f"no cell qualifies for a release, and nothing was written or recorded:\n{reasons}"

@@ -45,15 +45,15 @@ class StoredCohort:
 
 def find_cohort(connection: duckdb.DuckDBPyConnection, cohort_hash: str) -> StoredCohort | None:
     row = first(connection, "SELECT * FROM ledger.cohorts WHERE cohort_hash = ?", [cohort_hash])
-    return replace(StoredCohort(*row), metrics=_metrics(connection, cohort_hash)) if row else None
+    return replace(StoredCohort(*row), metrics=cohort_metrics(connection, cohort_hash)) if row else None
 
 
 def cohort_records(connection: duckdb.DuckDBPyConnection) -> list[StoredCohort]:
     found = rows(connection, "SELECT * FROM ledger.cohorts ORDER BY registered_at")
-    return [replace(StoredCohort(*row), metrics=_metrics(connection, row[0])) for row in found]
+    return [replace(StoredCohort(*row), metrics=cohort_metrics(connection, row[0])) for row in found]
 
 
-def _metrics(connection: duckdb.DuckDBPyConnection, cohort_hash: str) -> tuple[str, ...]:
+def cohort_metrics(connection: duckdb.DuckDBPyConnection, cohort_hash: str) -> tuple[str, ...]:
     """The names of a cohort's metrics, in the order of the canonical form."""
     if not cohort_hash.startswith(canonical.SEVERAL):
         return canonical.ONE_METRIC
@@ -100,7 +100,7 @@ def stored_outcomes(
     connection: duckdb.DuckDBPyConnection, cohort_hash: str, *, ordered: bool = True
 ) -> Iterator[pa.RecordBatch]:
     """What is left of a cohort, with its canonical schema and in canonical order, or in any if that does not matter."""
-    metrics = _metrics(connection, cohort_hash)
+    metrics = cohort_metrics(connection, cohort_hash)
     schema = canonical.schema_of(metrics)
     names = ["rider", "site", "observed_at", *metric_columns(len(metrics)), "outcome"]
     order = canonical_order(len(metrics)) if ordered else ""
@@ -115,7 +115,7 @@ def stored_outcomes(
 
 def order_of(connection: duckdb.DuckDBPyConnection, cohort_hash: str) -> str:
     """The order of a cohort's rows, as SQL."""
-    return canonical_order(len(_metrics(connection, cohort_hash)))
+    return canonical_order(len(cohort_metrics(connection, cohort_hash)))
 
 
 def stored_commitments(connection: duckdb.DuckDBPyConnection, subject: str) -> Iterator[pa.RecordBatch]:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from threading import Timer
 from typing import Any
@@ -82,6 +83,16 @@ def test_workers_find_what_one_process_finds(client: Any, sites: int) -> None:
         with estimator.riders_on(engine):
             assert bits(estimator.fit(cohort(sites))) == alone
         assert engine.calls
+
+
+def test_workers_find_a_discrimination_that_varies_along_two_metrics(client: Any) -> None:
+    data, config = cohort(12), FitConfig(discrimination="varying")
+    wave = np.random.default_rng(2).uniform(0.0, 3.0, len(data))
+    data = replace(data, metrics=("wave", "wind"), metric=wave, further=(data.metric,))
+    alone = estimator.fit(data, config)
+    assert alone.diagnostics.discrimination is not None
+    with estimator.riders_on(Some(client, 2)):
+        assert bits(estimator.fit(data, config)) == bits(alone)
 
 
 def test_killed_workers_change_nothing(client: Any) -> None:

@@ -293,6 +293,21 @@ def test_a_metric_that_says_nothing_is_refused(change: object, sentence: str) ->
         fit(replace(data, **change(data)))  # type: ignore[operator]
 
 
+@pytest.mark.parametrize(("off", "refused"), [(0.0, True), (0.02, True), (0.2, False)])
+def test_a_metric_that_is_a_combination_of_two_others_is_refused(off: float, refused: bool) -> None:
+    """Neither of the two tells it alone; nearly the same combination is refused too, and what is left of one is not."""
+    data = cohort(1, riders=40)
+    sum_ = data.metric / data.metric.std() - data.further[0] / data.further[0].std()
+    sum_ = sum_ + off * sum_.std() * np.random.default_rng(1).standard_normal(len(data))
+    assert max(abs(np.corrcoef(sum_, metric)[0, 1]) for metric in data.conditions) < 0.8
+    data = replace(data, metrics=("swell", "wave", "wind"), metric=sum_, further=data.conditions)
+    if not refused:
+        assert fit(data).kind in ("latent", "single-curve")
+        return
+    with pytest.raises(InputError, match=r"The metric swell follows from the others \((100.00|99.9.)% of its variance"):
+        fit(data)
+
+
 def test_an_anchor_is_of_one_metric() -> None:
     with pytest.raises(InputError, match="curve of one metric"):
         fit(cohort(riders=20), FitConfig(anchor=((0.0, 0.5), (1.0, 0.9))))

@@ -58,7 +58,7 @@ class Solved:
 
     def difficulty(self, metric: FloatArray, site: int) -> FloatArray:
         p = self.latent.problem.parameters(self.phi)
-        f = self.latent.space.design(metric, np.full(metric.size, site), p.a).apply(p.shared, p.own)
+        f = self.latent.space.design(metric, np.full(len(metric), site), p.a).apply(p.shared, p.own)
         return np.asarray((f / p.a - self.units.mean) / self.units.sd)
 
 
@@ -215,9 +215,9 @@ class OwnParameters(LeavingOut):
         """
         items = slice(self._last_item[site - 1] if site else 0, self._last_item[site])
         metric = self._counts.item_metric[items]
-        design = self._latent.space.design(metric, np.full(metric.size, site), self._latent.parameters.a)
+        design = self._latent.space.design(metric, np.full(len(metric), site), self._latent.parameters.a)
         functions = design.columns(0)[:, design.shared_size :]
-        squares = (functions[:, :, None] * functions[:, None, :]).reshape(metric.size, -1)
+        squares = (functions[:, :, None] * functions[:, None, :]).reshape(len(metric), -1)
         variance = self._variance[:, items].tocsr()[riders]
         known = (variance @ squares).reshape(riders.size, functions.shape[1], -1)
         posterior = self._latent.solution.at.posterior

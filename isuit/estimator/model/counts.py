@@ -137,10 +137,12 @@ def count_conditions(
     riders: int,
     site: CodeArray | None = None,
     chosen: NDArray[np.bool_] | None = None,
+    weight: FloatArray | None = None,
 ) -> Counts:
     """The same of several metrics: an item is a cell of all of them at a site."""
     rows = slice(None) if chosen is None else np.flatnonzero(chosen)
     rider, outcome = rider[rows], outcome[rows]
+    weight = None if weight is None else weight[rows]
     columns_ = [metric[rows] for metric in conditions]
     exact = [rider.size <= EXACT_ROWS or _has_few_values(metric) for metric in columns_]
     parts = _PARTS.get(exact.count(False), 1)
@@ -158,10 +160,10 @@ def count_conditions(
     for cell in cells:
         present = present // cell.width
     order = np.argsort(rider, kind="stable")
-    entries = _Entries(riders, item_metric.shape[0])
+    entries = _Entries(riders, item_metric.shape[0], weight is not None)
     for part in rider_slices(rider[order]):
         own = order[part]
-        entries.add(rider[own], item[own], outcome[own], None)
+        entries.add(rider[own], item[own], outcome[own], None if weight is None else weight[own])
     matrices = entries.matrices(np.ones(item_metric.shape[0], dtype=bool))
     return Counts(*matrices, item_metric, present - 1)
 
