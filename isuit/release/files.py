@@ -65,7 +65,7 @@ def _csv(rows: list[dict[str, Any]]) -> bytes:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
     for row in rows:
-        writer.writerow(["" if row[name] is None else row[name] for name in COLUMNS])
+        writer.writerow([row[name] for name in COLUMNS])  # a null is an empty cell
     return text.getvalue().encode()
 
 

@@ -81,10 +81,11 @@ TARGETS: dict[str, tuple[str, str]] = {
         f"isuit/release/private/{name}": (f"release/private/test_{name}", "release/private/test_releasing")
         for name in ("accounting", "contributions", "declaration", "discrete_gaussian")
     },
-    **{
-        f"isuit/release/private/{name}": ("release/private/test_releasing", "release/private/test_private_mode")
-        for name in ("releasing", "solving")
-    },
+    "isuit/release/private/releasing": (
+        "release/private/test_solving release/private/test_releasing",
+        "release/private/test_private_mode",
+    ),
+    "isuit/release/private/solving": ("release/private/test_solving", "release/private/test_private_mode"),
     **{
         f"isuit/release/{name}": (f"release/test_{name}", "release/test_release")
         for name in ("dates", "standing", "timeline")
@@ -104,6 +105,11 @@ TARGETS: dict[str, tuple[str, str]] = {
         ("release/test_screening release/test_carrying release/test_rounding", "release/test_release"),
     ),
     "isuit/estimator/gate": ("estimator/test_gate", "estimator/test_slices"),
+    "isuit/estimator/promotion": ("estimator/test_promotion", "estimator/test_fit"),
+    "isuit/estimator/diagnostics/heldout": (
+        "estimator/diagnostics/test_heldout",
+        "estimator/diagnostics/test_forecasts",
+    ),
     "isuit/estimator/diagnostics/forecasts": ("estimator/diagnostics/test_forecasts", "estimator/test_fit"),
 }
 SWAPS: dict[type[ast.AST], type[ast.AST]] = {
