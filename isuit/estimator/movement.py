@@ -7,12 +7,13 @@ reason to think that it does. The record then says why.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError
 
+from isuit import columns
 from isuit.domain import FitConfig, FloatArray, IntArray, Observations, Path
 from isuit.errors import EstimationError
 from isuit.record.diagnostics import Growth, Movement
@@ -27,7 +28,6 @@ from .model.occasions import Occasions, untimed
 from .model.surface import Surface
 
 _TESTED_OUTCOMES = 100_000  # that the test of standing skill looks at; of a larger cohort, those of some riders
-MOST_TESTED = 1 << 21  # outcomes: occasions are kept in memory, and a larger cohort is not tested unless asked
 _GROWTH_YEARS = (0.25, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0)
 
 
@@ -43,16 +43,13 @@ def movement(
     data: Observations, config: FitConfig, prepared: Prepared, still: LatentFit, progress: Progress | None = None
 ) -> Moved:
     """The fit of moving skill where it is asked for and told, and what the record says of it."""
-    asked = config.skill == "moving"
-    if not asked and len(data) > MOST_TESTED:
-        return Moved()
+    if config.skill != "moving":
+        return Moved(_tested(data, still))
     reason = _untold(data, prepared.space)
     if reason is not None:
-        return Moved(_standing(f"Skill is taken as standing still: {reason}.") if asked else None)
+        return Moved(_standing(f"Skill is taken as standing still: {reason}."))
     occasions = Occasions.of(data)
     counts = counted(data, occasions.of_row, occasions.size, prepared.space)
-    if not asked:
-        return Moved(_tested(occasions, counts, still, len(data)))
     try:
         found = fit_moving(occasions, counts, still, config.exposure == "correlated", progress=progress)
     except (EstimationError, LinAlgError):
@@ -78,8 +75,17 @@ def _standing(
     return Movement(moves=False, sentence=sentence, test=test, statistic=statistic, p_value=p_value)
 
 
-def _tested(occasions: Occasions, counts: Counts, still: LatentFit, outcomes: int) -> Movement | None:
-    found = movement_score(occasions, counts, still, max(1, -(-outcomes // _TESTED_OUTCOMES)))
+def _tested(data: Observations, still: LatentFit) -> Movement | None:
+    """The test of standing skill, by some riders of a large cohort; None where it cannot be had."""
+    every = max(1, -(-len(data) // _TESTED_OUTCOMES))
+    part = data if every == 1 else of_every(data, every)
+    if _untold(part, still.space) is not None:
+        return None
+    occasions = Occasions.of(part)
+    by_rider = counted(part, part.rider.astype(np.int64), len(part.riders), still.space)
+    found = movement_score(
+        occasions, counted(part, occasions.of_row, occasions.size, still.space), by_rider, still, every
+    )
     if found is None:
         return None
     z, p_value = found
@@ -111,6 +117,13 @@ def _report(found: MovingFit, statistic: float, p_value: float) -> Movement:
         ),
         occasions=found.timed.occasions.size,
     )
+
+
+def of_every(data: Observations, every: int) -> Observations:
+    """The outcomes of every so many riders, in their order."""
+    rows = [block.start + np.flatnonzero(data.rider[block] % every == 0) for block in columns.slices(len(data))]
+    part = data.rows(np.concatenate(rows))
+    return replace(part, riders=[data.riders[r] for r in range(0, len(data.riders), every)], rider=part.rider // every)
 
 
 def counted(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from isuit.domain import NO_TIME, Estimate, FitConfig
-from isuit.estimator import fit
+from isuit.estimator import fit, movement
 from isuit.estimator.likelihood import moving, solver
 from isuit.estimator.likelihood.latent import fit_latent
 from isuit.estimator.likelihood.moving_fit import fit_moving
@@ -17,6 +17,7 @@ from isuit.estimator.model.basis import spline_for
 from isuit.estimator.model.counts import count
 from isuit.estimator.model.curves import CurveSpace
 from isuit.estimator.model.occasions import DAY, Occasions, recent
+from isuit.estimator.model.population import plain_population
 
 from .cohorts import moving_cohort, numbers
 
@@ -129,6 +130,32 @@ def test_it_converges_where_the_information_is_that_of_some_riders(monkeypatch: 
     assert some.solution.gradient_norm < solver.TOLERANCE
     assert some.walk == pytest.approx(exact.walk, abs=0.1 * exact.walk_se)
     assert some.discrimination == pytest.approx(exact.discrimination, abs=0.01)
+
+
+def test_a_large_cohort_is_tested_by_some_of_its_riders(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each rider's score is what it is among all riders, and those of the others are left out."""
+    data, _ = moving_cohort(riders=200, days=10, walk=2.0)
+    spline = spline_for(data.metric)
+    space = CurveSpace(spline, 0)
+    by_rider = count(data.rider, data.metric, data.outcome, spline, 200)
+    prepared = Prepared(by_rider, space)
+    still = fit_latent(by_rider, space, prepared.single, False)
+    occasions = Occasions.of(data)
+    counts = count(occasions.of_row, data.metric, data.outcome, spline, occasions.size)
+    gap = occasions.gaps(occasions.since_first() / np.median(occasions.spans()))
+    likelihood = moving.MovingLikelihood(
+        by_rider, plain_population(by_rider), occasions.riders, counts, gap, np.zeros((occasions.size, 0))
+    )
+    p = still.parameters
+    at = moving.MovingParameters(p.a, p.shared, np.zeros((0, 0)), np.zeros(0), np.zeros(0))
+    rate, others = likelihood.rate_scores(at, still.problem.curve.at(p.a, p.shared, np.zeros((0, 0))))
+    rate, others = rate[::2], others[::2]
+    own = rate - others @ np.linalg.lstsq(others, rate, rcond=None)[0]
+    monkeypatch.setattr(movement, "_TESTED_OUTCOMES", 1_000)
+    report = movement.movement(data, FitConfig(), prepared, still).report
+    assert report is not None
+    assert report.statistic == pytest.approx(own.sum() / np.sqrt(own @ own), rel=0.02)
+    assert report.p_value is not None and report.p_value < 0.01  # noqa: PT018
 
 
 class TestRecentPast:

@@ -36,6 +36,7 @@ from .solver import Problem
 
 kernels: Any = compiled_loops
 EXACT = 40_000  # outcomes whose information is had by differences
+_LEAST_SHARE = 4  # so much less is enough where some riders only give a start
 _SHORT, _SHORTEST = 0.02, 1e-3  # of a standard error, and at most: the differences' step
 _MOST = 300.0  # log odds: further out nothing can be told, and products of odds would overflow
 _LEAST_START = 0.1  # of the walk
@@ -91,9 +92,10 @@ class MovingLikelihood(MarginalLikelihood):
 
     def __init__(
         self, counts: Counts, population: Population, riders: IntArray, by_occasion: Counts, gap: FloatArray,
-        regressors: FloatArray,
+        regressors: FloatArray, exact: int | None = None,
     ) -> None:  # fmt: skip
         super().__init__(counts, population, 1)
+        self._exact = EXACT if exact is None else exact
         self.by_occasion, self.regressors = by_occasion, np.ascontiguousarray(regressors)
         self.chain = Chain.of(riders, by_occasion, gap)
 
@@ -108,9 +110,10 @@ class MovingLikelihood(MarginalLikelihood):
         riders = np.concatenate([[0], np.cumsum(size)])
         which = np.repeat(self.chain.riders[:-1][who] - riders[:-1], size) + np.arange(riders[-1])
         counts = self.counts.of_riders(chosen)
+        exact = max(self._exact * who.size // max(1, self.counts.riders), EXACT // _LEAST_SHARE)
         return MovingLikelihood(
             counts, self.population.of_riders(counts, chosen), riders, self.by_occasion.of_riders(which),
-            self.chain.gap[which], self.regressors[which],
+            self.chain.gap[which], self.regressors[which], exact,
         )  # fmt: skip
 
     @property
@@ -126,7 +129,7 @@ class MovingLikelihood(MarginalLikelihood):
     @cached_property
     def _some(self) -> tuple[MovingLikelihood, slice]:
         """The riders whose information is had by differences: all, or every second, third and so on."""
-        every = slice(None, None, max(1, int(np.ceil(self.counts.trials.sum() / EXACT))))
+        every = slice(None, None, max(1, int(np.ceil(self.counts.trials.sum() / self._exact))))
         return (self if every.step == 1 else self.of_riders(every)), every
 
     def evaluate(self, p: Parameters, curve: Curve, windows: Near | None = None, information: bool = False) -> Pass:

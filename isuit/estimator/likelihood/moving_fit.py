@@ -305,21 +305,19 @@ def movement_test(fit: MovingFit) -> tuple[float, float]:
 
 
 def movement_score(
-    occasions: Occasions, counts: Counts, still: LatentFit, every: int = 1
+    occasions: Occasions, counts: Counts, by_rider: Counts, still: LatentFit, every: int = 1
 ) -> tuple[float, float] | None:
     """A test of standing skill from its own fit: the efficient score of the walk's rate, in standard errors, and p.
 
-    Of every so many riders; None with too few of them.
+    Occasions and counts are those of every so many riders of the fit; None with too few of them.
     """
-    by_rider, space = still.problem.likelihood.counts, still.space
-    timed = Timed.of(occasions, counts, by_rider, space, 0)
-    regressors = np.asarray(still.problem.likelihood.population.visits.regressors)[occasions.rider]
-    likelihood = MovingLikelihood(
-        by_rider, plain_population(by_rider), occasions.riders, counts, timed.gap, regressors
-    ).of_riders(slice(None, None, every))
+    timed = Timed.of(occasions, counts, by_rider, still.space, 0)
+    regressors = np.asarray(still.problem.likelihood.population.visits.regressors)[::every][occasions.rider]
+    likelihood = MovingLikelihood(by_rider, plain_population(by_rider), occasions.riders, counts, timed.gap, regressors)
     p = still.parameters
     at = MovingParameters(p.a, p.shared, np.zeros((0, 0)), p.regression, np.zeros(0))
-    rate, others = likelihood.rate_scores(at, still.problem.curve.at(p.a, p.shared, np.zeros((0, 0))))
+    curve = ItemCurve.of(still.space, counts.item_metric, counts.item_site).at(p.a, p.shared, np.zeros((0, 0)))
+    rate, others = likelihood.rate_scores(at, curve)
     if rate.size < 50:
         return None
     fitted = others @ np.linalg.lstsq(others, rate, rcond=None)[0]
