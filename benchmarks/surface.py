@@ -6,6 +6,7 @@
     python benchmarks/surface.py discrimination [--cohorts 200]  # the level and power of the test that it is constant
     python benchmarks/surface.py varying [--cohorts 200]         # a discrimination that varies, and one that does not
     python benchmarks/surface.py attempts weightlifting_uk.parquet
+    python benchmarks/surface.py ridge weightlifting_uk.parquet  # splines and a coefficient for each lifter, same rows
 
 Recovery: 200 riders x 30 outcomes, skill N(0, 1), discrimination 1.5, wind from 3 to 35 and wave from 0 to 3 with a
 Gaussian copula of correlation 0 and 0.7, and a difficulty with an interaction. Both programs are judged at the points
@@ -25,6 +26,9 @@ from pathlib import Path
 
 import numpy as np
 from peers.processes import run
+from scipy.interpolate import BSpline
+from scipy.sparse import csr_matrix, diags, hstack
+from scipy.sparse.linalg import cg
 from scipy.special import expit, ndtr
 
 from isuit.domain import Z95, Exposure, FitConfig, FloatArray, HeldOut, Observations
@@ -282,6 +286,49 @@ def attempts(path: str) -> None:
                 print(f"  {name}: sd {term.sd:.2f}, p = {term.p_value:.2g}{zero}; {sentence}")
 
 
+def ridge(path: str) -> None:
+    """Logistic regression on splines, with a shrunk coefficient for each lifter, on the rows of `attempts`."""
+    names = ("load_ratio", "body_weight_kg", "attempt")
+    with read_cohort(path, metrics=names) as read:
+        data = read.observations()
+    kept_back = heldout.kept_back_rows(data, "occasion")
+    attempt, weight, load = data.conditions
+    by_load, by_weight = _splines(load, 10), _splines(weight, 5)
+    by_attempt = csr_matrix(np.equal.outer(attempt, np.unique(attempt)).astype(float))
+    lifter = csr_matrix((np.ones(len(data)), (np.arange(len(data)), data.rider)))
+    test = data.outcome[kept_back]
+
+    def scores(columns: csr_matrix, penalty: FloatArray) -> tuple[float, float]:
+        chance = np.clip(_logistic(columns[~kept_back], data.outcome[~kept_back], penalty, columns[kept_back]), 1e-9, 1)
+        told = np.where(test == 1, chance, 1 - chance)
+        return float(np.mean((1 - told) ** 2)), float(-np.mean(np.log(told)))
+
+    baseline, log_score = scores(by_load, np.full(by_load.shape[1], 1e-2))
+    print(f"{len(test):,} kept back; load alone: Brier score {baseline:.5f}, log score {log_score:.4f}")
+    conditions = hstack([by_load, by_weight, by_attempt])
+    for shrunk in (1.0, 2.0, 4.0, 8.0, 16.0):
+        penalty = np.concatenate([np.full(conditions.shape[1], 1e-2), np.full(lifter.shape[1], shrunk)])
+        brier, log_score = scores(hstack([conditions, lifter]).tocsr(), penalty)
+        print(f"penalty {shrunk:4}: Brier skill {1 - brier / baseline:+.4f}, log score {log_score:.4f}", flush=True)
+
+
+def _splines(metric: FloatArray, intervals: int) -> csr_matrix:
+    inner = np.unique(np.quantile(metric, np.linspace(0, 1, intervals + 1)))
+    knots = np.concatenate([[inner[0]] * 3, inner, [inner[-1]] * 3])
+    return BSpline.design_matrix(metric, knots, 3).tocsr()
+
+
+def _logistic(columns: csr_matrix, outcome: FloatArray, penalty: FloatArray, at: csr_matrix) -> FloatArray:
+    """The chance at other rows, by Newton's steps."""
+    beta = np.zeros(columns.shape[1])
+    for _ in range(15):
+        chance = expit(columns @ beta)
+        information = (columns.T @ diags(chance * (1 - chance)) @ columns + diags(penalty)).tocsc()
+        gradient = columns.T @ (outcome - chance) - penalty * beta
+        beta += cg(information, gradient, rtol=1e-5, maxiter=500, M=diags(1 / information.diagonal()))[0]
+    return np.asarray(expit(at @ beta))
+
+
 def _tell(told: str, scored: forecasts.Forecasts, recorded: HeldOut | None) -> None:
     scores = forecasts.of_forecasts(scored)
     low, high = scores.intervals.rider.brier_skill if scores.intervals.rider else (np.nan, np.nan)
@@ -296,7 +343,9 @@ def _tell(told: str, scored: forecasts.Forecasts, recorded: HeldOut | None) -> N
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("recovery", "needless", "discrimination", "varying", "cost", "attempts"))
+    parser.add_argument(
+        "what", choices=("recovery", "needless", "discrimination", "varying", "cost", "attempts", "ridge")
+    )
     parser.add_argument("cohort", nargs="?", help="the file of attempts")
     parser.add_argument("--cohorts", type=int, default=100)
     parser.add_argument("--first", type=int, default=1, help="the first seed")
@@ -310,6 +359,8 @@ def main() -> None:
         discrimination(asked.cohorts, asked.first)
     elif asked.what == "varying":
         varying(asked.cohorts, asked.first)
+    elif asked.what == "ridge":
+        ridge(asked.cohort)
     elif asked.what == "cost":
         cost(asked.riders)
     else:
