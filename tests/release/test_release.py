@@ -272,12 +272,14 @@ def test_explain_says_why_cells_are_missing_and_the_file_does_not(lab: Lab) -> N
     rows += draw(12, 12, seed=7, site="nowhere")
     places = {**PLACES, "delta": (50.0, 5.0), "epsilon": (52.0, 6.0)}
     store = lab.store(rows, sites=places)
+    lab.fit(store, draw(11, 12, seed=8, tag="elsewhere"))  # a cohort without sites
     answer = lab.export(store, FIRST, "--explain")
     assert answer.code == 0, answer.err
     delta, epsilon = (h3.latlng_to_cell(*places[name], 7) for name in ("delta", "epsilon"))
     assert f"cell {delta}: fewer than 10 riders" in answer.err
     assert f"cell {epsilon}: too recent" in answer.err
     assert "1 sites have no coordinates" in answer.err
+    assert f"{11 * 12} lines have no site" in answer.err
     assert answer.file is not None
     for word in (b"recent", b"coordinates", b"fewer", delta.encode(), epsilon.encode()):
         assert word not in answer.file
