@@ -4,6 +4,7 @@
     python benchmarks/sites.py table 150 coverage   some of its rows, by name
     python benchmarks/sites.py 1e6 2e4 2000 roaming    one cohort: outcomes, riders, sites, how riders move
     python benchmarks/sites.py peers 2e4 4e2 40     isuit and other programs with rider and site, where installed
+    python benchmarks/sites.py peers 2e6 4e4 4e3 isuit gpboost    some of them
 
 Riders are `roaming` (one to five sites, drawn by popularity, which falls like one over the rank) or `settled` (seven in
 ten outcomes at a home site, the rest anywhere: about fifteen sites each). Sites differ in level, tilt and bend, their
@@ -121,7 +122,7 @@ def bands_hold(found: LatentFit, data: Observations, truth: Truth) -> dict[str, 
     }
 
 
-def compare(outcomes: int, riders: int, sites: int) -> None:
+def compare(outcomes: int, riders: int, sites: int, programs: list[str]) -> None:
     """A line for each program: CPU seconds, RMSE of difficulty over sites and metrics, coverage of 95 % bands."""
     data, truth = draw(outcomes, riders, sites, "roaming")
     metric, true = _compared(data, truth)
@@ -129,7 +130,8 @@ def compare(outcomes: int, riders: int, sites: int) -> None:
         cohort = Path(temporary) / "cohort"
         cohort.mkdir()
         of_sites.write(cohort, data, metric)
-        for name, what in of_sites.PROGRAMS.items():
+        for name in programs or of_sites.PROGRAMS:
+            what = of_sites.PROGRAMS[name]
             if not of_sites.installed(name):
                 print(f"| {name} | not installed |", flush=True)
                 continue
@@ -275,13 +277,14 @@ def table(names: list[str]) -> None:
 if __name__ == "__main__":
     first = sys.argv[1:2]
     if first == ["peers"]:
-        compare(*(int(float(value)) for value in sys.argv[2:5] or ("2e4", "4e2", "40")))
+        n, r, s = (int(float(value)) for value in sys.argv[2:5] or ("2e4", "4e2", "40"))
+        compare(n, r, s, sys.argv[5:])
     elif first == ["row"]:
         print(json.dumps(ROWS[sys.argv[2]][1]()))
     elif not first or first == ["table"]:
         table(sys.argv[2:])
         if not sys.argv[2:]:
-            compare(20_000, 400, 40)
+            compare(20_000, 400, 40, [])
     else:
         n, r, s = (int(float(value)) for value in sys.argv[1:4])
         print(json.dumps(measure(n, r, s, sys.argv[4]), indent=2))

@@ -30,7 +30,9 @@ PROGRAMS = {
     "lme4": "quadratic, level, tilt and bend of each site, Laplace",
     "glmmTMB": "the same",
     "gpboost": "the same",
+    "gpboost-spline": "isuit's spline space, level, tilt and bend of each site, Laplace",
 }
+IN_PYTHON = ("isuit", "gpboost", "gpboost-spline")
 
 
 @dataclass(frozen=True)
@@ -44,8 +46,8 @@ class Answer:
 
 
 def installed(name: str) -> bool:
-    if name in ("isuit", "gpboost"):
-        return find_spec(name) is not None
+    if name in IN_PYTHON:
+        return find_spec(name.removesuffix("-spline")) is not None
     if shutil.which("Rscript") is None:
         return False
     code = f'quit(status = !requireNamespace("{name}", quietly = TRUE))'
@@ -64,7 +66,7 @@ def write(folder: Path, data: Observations, metric: FloatArray) -> None:
 def answer_of(name: str, folder: Path, out: Path, limit: int) -> Answer | str:
     """What the program found, or why it did not."""
     out.mkdir()
-    python = name in ("isuit", "gpboost")
+    python = name in IN_PYTHON
     command = [sys.executable, "-m", "peers.of_sites"] if python else ["Rscript", "--vanilla", "sites.R"]
     failure = run([*command, name, str(folder), str(out)], limit, out, HERE.parent if python else HERE)
     if failure is not None:
@@ -78,7 +80,8 @@ def answer_of(name: str, folder: Path, out: Path, limit: int) -> Answer | str:
 def main(name: str, folder: Path, out: Path) -> None:
     rider, site, outcome = (np.fromfile(folder / f"{part}.i32", "<i4") for part in ("rider", "site", "outcome"))
     metric, grid = (np.fromfile(folder / f"{part}.f64", "<f8") for part in ("metric", "grid"))
-    fitted = {"isuit": _isuit, "gpboost": _gpboost}[name](rider, site, outcome, metric, grid)
+    programs = {"isuit": _isuit, "gpboost": _gpboost, "gpboost-spline": _gpboost_spline}
+    fitted = programs[name](rider, site, outcome, metric, grid)
     (out / "scalars.txt").write_text(f"cpu_seconds {fitted.cpu_seconds}\n")
     fitted.sites.astype("<i4").tofile(out / "sites.i32")
     fitted.difficulty.astype("<f8").tofile(out / "difficulty.f64")
@@ -111,28 +114,51 @@ def _isuit(rider: Codes, site: Codes, outcome: Codes, metric: FloatArray, grid: 
     return found()
 
 
-def _gpboost(rider: Codes, site: Codes, outcome: Codes, metric: FloatArray, grid: FloatArray) -> Answer:
-    import gpboost
+def _parabola(values: FloatArray) -> FloatArray:
+    x = (values - 18) / 8
+    return np.column_stack([np.ones_like(x), x, x**2])
 
-    def shape(values: FloatArray) -> FloatArray:
-        x = (values - 18) / 8
-        return np.column_stack([np.ones_like(x), x, x**2])
+
+def _gpboost(rider: Codes, site: Codes, outcome: Codes, metric: FloatArray, grid: FloatArray) -> Answer:
+    """Told that the shared curve is a parabola, as it is, and that sites deviate by parabolas."""
+    return _of_gpboost(rider, site, outcome, _parabola(metric), _parabola(grid), metric, grid)
+
+
+def _gpboost_spline(rider: Codes, site: Codes, outcome: Codes, metric: FloatArray, grid: FloatArray) -> Answer:
+    """The shared curve in isuit's spline space, unpenalised; sites deviate by parabolas."""
+    from isuit.estimator.model.basis import spline_for
+
+    spline = spline_for(metric)
+    some, others = spline.design(metric), spline.design(grid)
+    return _of_gpboost(rider, site, outcome, some, others, metric, grid)
+
+
+def _of_gpboost(
+    rider: Codes,
+    site: Codes,
+    outcome: Codes,
+    curve: FloatArray,
+    curve_there: FloatArray,
+    metric: FloatArray,
+    grid: FloatArray,
+) -> Answer:
+    import gpboost
 
     present = np.unique(site).astype(np.int64)
     began = time.process_time()
     model = gpboost.GPModel(
         group_data=np.column_stack([rider, site]),
-        group_rand_coef_data=shape(metric)[:, 1:],
+        group_rand_coef_data=_parabola(metric)[:, 1:],
         ind_effect_group_rand_coef=[2, 2],
         likelihood="bernoulli_logit",
         num_parallel_threads=1,
     )
-    model.fit(y=outcome.astype(float), X=shape(metric))
-    at, every = np.repeat(present, grid.size), shape(np.tile(grid, present.size))
+    model.fit(y=outcome.astype(float), X=curve)
+    at = np.repeat(present, grid.size)
     predicted = model.predict(
         group_data_pred=np.column_stack([np.full(at.size, rider.max() + 1), at]),
-        group_rand_coef_data_pred=every[:, 1:],
-        X_pred=every,
+        group_rand_coef_data_pred=np.tile(_parabola(grid)[:, 1:], (present.size, 1)),
+        X_pred=np.tile(curve_there, (present.size, 1)),
         predict_var=True,
         predict_response=False,
     )

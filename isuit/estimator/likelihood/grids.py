@@ -20,7 +20,10 @@ from isuit.domain import FloatArray, IntArray
 
 from ..model.counts import Counts
 from ..model.slopes import Steepness
+from . import kernels as compiled_loops
+from .kernels import MOST_POINTS, REACH, STEP, STRIP, TOGETHER
 
+kernels: Any = compiled_loops  # they take what numba makes of their arguments
 LANES = 8
 LARGE_LANE = 1 << 22  # entries of a lane at the most: a large cohort has more lanes, so that more workers share them
 LANE_ENTRIES = 20_000  # at least so many in a lane: fewer are not worth a thread
@@ -89,14 +92,12 @@ class Work(NamedTuple):
     row: IntArray
     success: FloatArray
     score: FloatArray
+    gathered: FloatArray  # all riders' weights times trials, at the points of the table; empty where that does not pay
 
     @classmethod
-    def for_riders(cls, most_entries: int) -> Work:
-        from .kernels import MOST_POINTS
-
-        return cls(
-            np.empty(MOST_POINTS), np.empty(max(1, most_entries), np.int64), np.empty(1 << 15), np.empty(1 << 15)
-        )
+    def for_riders(cls, most_entries: int, gathered: int = 0) -> Work:
+        row, rest = np.empty(max(1, most_entries), np.int64), (np.empty(1 << 15), np.empty(1 << 15))
+        return cls(np.empty(MOST_POINTS), row, *rest, np.zeros(gathered))
 
 
 class Spans(NamedTuple):
@@ -127,6 +128,15 @@ class Spans(NamedTuple):
         return cls(first, starts, ends, np.bincount(level, minlength=levels))
 
     @classmethod
+    def first(cls, prior_mean: FloatArray, a: float) -> Spans:
+        """Those of a first look at riders with these prior means, of which nothing else is known."""
+        level = kernels.level_for(min(STEP, STRIP / a))
+        step = kernels.step_at(level)
+        start = np.floor((prior_mean.min() - REACH) / step).astype(np.int64)
+        end = np.ceil((prior_mean.max() + REACH) / step).astype(np.int64) + 1
+        return cls(level, np.array([start]), np.array([end]), np.array([prior_mean.size]))
+
+    @classmethod
     def joined(cls, parts: Sequence[Spans]) -> Spans:
         """Those of all parts together."""
         parts = [part for part in parts if part.riders.size]
@@ -155,10 +165,15 @@ class Table(NamedTuple):
     log_failure: FloatArray
     success: FloatArray
 
+    def gathered(self, entries: int) -> int:
+        """How many sums a lane of so many entries has when it gathers its riders' weights by item and point; none where
+        to look at riders one by one costs less."""
+        return self.success.size if entries >= self.success.size else 0
+
     @classmethod
     def empty(cls) -> Table:
         nothing = np.zeros(0, np.int64)
-        return cls(0, nothing, nothing, nothing, np.zeros(1), np.zeros(1))
+        return cls(0, nothing, nothing, nothing, np.zeros(TOGETHER), np.zeros(TOGETHER))
 
     @classmethod
     def of(cls, spans: Spans, entries: int, riders: int, a: float, at: AtItems) -> Table:
@@ -174,7 +189,8 @@ class Table(NamedTuple):
         if int(widths.sum()) * items * 16 > _TABLE_BYTES:
             return cls.empty()
         bases = np.concatenate([[0], np.cumsum(widths)[:-1]]) * items
-        log_failure, success = np.empty(int(widths.sum()) * items), np.empty(int(widths.sum()) * items)
+        # Rows are read beyond their end, to a multiple of so many points.
+        log_failure, success = (np.zeros(int(widths.sum()) * items + TOGETHER) for _ in range(2))
         for k in range(levels):
             if widths[k]:
                 theta = 2.0 ** (-0.5 * (first + k)) * (starts[k] + np.arange(widths[k]))

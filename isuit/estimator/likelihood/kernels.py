@@ -29,6 +29,7 @@ EDGE = 1e-8  # largest posterior weight at the end of a window; above, the windo
 NOTHING = 1e-10  # points with less weight are left out of the next window
 REACH = 6.2  # sds on either side that a new window covers
 MOST_POINTS = 800
+TOGETHER = 8  # points that a loop takes at once: rows are filled up to a multiple of it
 _MOST_LOOKS = 14
 _TAIL = 16.0  # of the log posterior below its top: further out a bend moves nothing
 _LARGEST = 300.0  # exponent up to which odds are products of two exponentials
@@ -90,10 +91,31 @@ def _pull(prior, u):
 
 
 @compiled
-def _add(row, factor, values):
-    """row += factor * values. Slices and not indices, which may count from the end: so the loop is one of vectors."""
-    for q in range(values.size):
-        row[q] += factor * values[q]
+def _filled(points):
+    """So many points, and those that fill a row up."""
+    return (points + TOGETHER - 1) // TOGETHER * TOGETHER
+
+
+@compiled
+def _add(row, here, factor, values, there, points):
+    """Add values, from `there` on, times a factor to a row, from `here` on.
+
+    Whole numbers without a sign cannot count from the end, and a slice is one more thing to hold and to let go: so this
+    is a loop of vectors, and twice as fast.
+    """
+    one, other = np.uint64(here), np.uint64(there)
+    for q in range(np.uint64(points)):
+        row[one + q] += factor * values[other + q]
+
+
+@compiled
+def _tabulated(level, start, points, table):
+    """Whether the table has these points: how many lie before them at their level, or -1."""
+    here = level - table.first_level
+    if here < 0 or here >= table.widths.size:
+        return -1
+    offset = start - table.starts[here]
+    return offset if offset >= 0 and offset + points <= table.widths[here] else -1
 
 
 @compiled
@@ -103,60 +125,59 @@ def _probabilities(first, last, counts, curve, a, level, start, points, table, r
     Returns where the probabilities stand: the array, and whether it is the table. Entry e has them from
     `row_of(...)` on.
     """
-    step = step_at(level)
+    step, wide = step_at(level), _filled(points)
     item, trials, f, odds = counts.item, counts.trials, curve.f, curve.odds
-    for q in range(points):
-        log_failure[q] = 0.0
-    here = level - table.first_level
-    if 0 <= here < table.widths.size:
-        offset = start - table.starts[here]
-        if offset >= 0 and offset + points <= table.widths[here]:
-            for e in range(first, last):
-                at = table.bases[here] + item[e] * table.widths[here] + offset
-                row[e - first] = at
-                _add(log_failure, trials[e], table.log_failure[at : at + points])
-            return table.success
+    log_failure[:wide] = 0.0
+    offset = _tabulated(level, start, points, table)
+    if offset >= 0:
+        here, values = level - table.first_level, table.log_failure
+        base, width = table.bases[here] + offset, table.widths[here]
+        for e in range(first, last):
+            at = base + item[e] * width
+            row[e - first] = at
+            _add(log_failure, 0, trials[e], values, at, wide)
+        return table.success
     if curve.relative.size:
         _probabilities_apart(first, last, counts, curve, a, level, start, points, row, log_failure, success)
         return success
     middle = start + points // 2
     centre = a * step * middle
-    scale, product = np.empty(points), np.ones(points)
-    for q in range(points):
-        scale[q] = np.exp(-a * step * (start + q - middle))
+    scale, product = np.empty(wide), np.ones(wide)
+    for q in range(wide):
+        scale[q] = np.exp(-a * step * (start + min(q, points - 1) - middle))
     span = a * step * max(middle - start, start + points - 1 - middle)
     factor, pending = np.exp(-centre), 0.0
     for e in range(first, last):
-        i, n, at = item[e], trials[e], (e - first) * points
+        i, n, at = item[e], trials[e], (e - first) * wide
         row[e - first] = at
         u = f[i] - centre
         if abs(u) + span > _LARGEST or abs(f[i]) > _LARGEST or abs(centre) > _LARGEST:
-            for q in range(points):
-                x = u - a * step * (start + q - middle)
+            for q in range(wide):
+                x = u - a * step * (start + min(q, points - 1) - middle)
                 small = np.exp(-abs(x))
                 success[at + q] = (small if x > 0 else 1.0) / (1.0 + small)
                 log_failure[q] += n * (max(x, 0.0) + np.log1p(small))
             continue
         o = odds[i] * factor
-        into = success[at : at + points]
+        into = success[at : at + wide]
         if n == 1.0:
             bound = max(u + span, 0.0) + 1.0
             if pending + bound > _PENDING:
-                for q in range(points):
+                for q in range(wide):
                     log_failure[q] += np.log(product[q])
                     product[q] = 1.0
                 pending = 0.0
             pending += bound
-            for q in range(points):
+            for q in range(wide):
                 z = 1.0 + o * scale[q]
                 into[q] = 1.0 / z
                 product[q] *= z
         else:
-            for q in range(points):
+            for q in range(wide):
                 z = 1.0 + o * scale[q]
                 into[q] = 1.0 / z
                 log_failure[q] += n * np.log(z)
-    for q in range(points):
+    for q in range(wide):
         log_failure[q] += np.log(product[q])
     return success
 
@@ -164,13 +185,13 @@ def _probabilities(first, last, counts, curve, a, level, start, points, table, r
 @compiled
 def _probabilities_apart(first, last, counts, curve, a, level, start, points, row, log_failure, success):
     """The same where each item has a discrimination of its own, so that no two share an exponential."""
-    step = step_at(level)
+    step, wide = step_at(level), _filled(points)
     for e in range(first, last):
-        i, n, at = counts.item[e], counts.trials[e], (e - first) * points
+        i, n, at = counts.item[e], counts.trials[e], (e - first) * wide
         row[e - first] = at
         own = a * curve.relative[i] * step
-        for q in range(points):
-            x = curve.f[i] - own * (start + q)
+        for q in range(wide):
+            x = curve.f[i] - own * (start + min(q, points - 1))
             small = np.exp(-abs(x))
             success[at + q] = (small if x > 0 else 1.0) / (1.0 + small)
             log_failure[q] += n * (max(x, 0.0) + np.log1p(small))
@@ -203,8 +224,8 @@ def _settle(rider, counts, curve, a, prior_mean, prior, window, table, work):
     """Integrate one rider's skill: widen and refine the window until it is enough.
 
     Returns the level, start and number of points, the log of the integral, the mean and the sd, the array with the
-    probabilities of success, and whether the window was enough; `work.weight` has the posterior's weights, and
-    `window[rider]` becomes the window for the next pass nearby.
+    probabilities of success, and whether the window was enough; `work.weight` has the posterior's weights, zeros where
+    its row is filled up, and `window[rider]` becomes the window for the next pass nearby.
     """
     first, last = counts.entries[rider], counts.entries[rider + 1]
     failures, strip = _failures(rider, counts, curve), STRIP / (a * curve.steepest)
@@ -220,8 +241,8 @@ def _settle(rider, counts, curve, a, prior_mean, prior, window, table, work):
         points = max(3, min(points, MOST_POINTS))
         step = step_at(level)
         success = work.success
-        if (last - first) * points > success.size:
-            success = np.empty((last - first) * points)
+        if (last - first) * _filled(points) > success.size:
+            success = np.empty((last - first) * _filled(points))
         where = _probabilities(first, last, counts, curve, a, level, start, points, table, work.row, weight, success)
         top = -np.inf
         for q in range(points):
@@ -275,6 +296,7 @@ def _settle(rider, counts, curve, a, prior_mean, prior, window, table, work):
         points = int(np.ceil(upper / step_at(level))) - start + 1
     for q in range(points):
         weight[q] /= total
+    weight[points : _filled(points)] = 0.0
     begin, end = _inner(weight, points, NOTHING)
     following = level_for(1.05 * needed)
     finer = step_at(following)
@@ -296,6 +318,8 @@ def gradient(
     item's, and the score that is returned is then of no use.
     """
     value, score, short = 0.0, 0.0, 0
+    # To take these in the loop would cost as much as a row.
+    item, trials, gathered = counts.item, counts.trials, work.gathered
     for rider in range(begin, end):
         level, start, points, one, m, s, where, exact = _settle(
             rider, counts, curve, a, prior_mean, prior, window, table, work
@@ -306,22 +330,60 @@ def gradient(
         short += not exact
         step, first = step_at(level), counts.entries[rider]
         with_skill = 0.0
+        gathers, wide = gathered.size > 0 and _tabulated(level, start, points, table) >= 0, _filled(points)
         for e in range(first, counts.entries[rider + 1]):
-            at, n = row[e - first], counts.trials[e]
+            at, n = row[e - first], trials[e]
+            if gathers:
+                _add(gathered, at, n, weight, 0, wide)
+                if tilts.size:
+                    tilts[item[e]] += counts.successes[e] * m
+                continue
             p, by_point = 0.0, 0.0
             for q in range(points):
                 x = weight[q] * where[at + q]
                 p += x
                 by_point += x * q
-            expected[counts.item[e]] += n * p
+            expected[item[e]] += n * p
             with_skill += n * (by_point + start * p)
             if tilts.size:
-                tilts[counts.item[e]] += counts.successes[e] * m - n * step * (by_point + start * p)
+                tilts[item[e]] += counts.successes[e] * m - n * step * (by_point + start * p)
         score += counts.rider_successes[rider] * m - step * with_skill
         pull[rider] = m - prior_mean[rider]
         if looked_up.size:
             pull[rider] = _expected_prior(rider, level, start, points, prior_mean, prior, weight, looked_up)
-    return value, score, short
+    return value, score - _told_by_gathered(gathered, table, expected, tilts, np.zeros((0, 3))), short
+
+
+@compiled
+def _told_by_gathered(gathered, table, expected, tilts, moments):
+    """What riders whose weights are in `gathered`, times trials, add to the sums over items.
+
+    Returns the sum of trials times the expectation of success times skill.
+    """
+    total = 0.0
+    if gathered.size:
+        for level in range(table.widths.size):
+            step, width = step_at(table.first_level + level), table.widths[level]
+            for i in range(expected.size):
+                p, by_skill, v0, v1, v2 = 0.0, 0.0, 0.0, 0.0, 0.0
+                for q in range(width):
+                    at = table.bases[level] + i * width + q
+                    x, skill = gathered[at] * table.success[at], step * (table.starts[level] + q)
+                    y = x * (1.0 - table.success[at])
+                    p += x
+                    by_skill += x * skill
+                    v0 += y
+                    v1 += y * skill
+                    v2 += y * skill * skill
+                expected[i] += p
+                total += by_skill
+                if tilts.size:
+                    tilts[i] -= by_skill
+                if moments.shape[0]:
+                    moments[i, 0] += v0
+                    moments[i, 1] += v1
+                    moments[i, 2] += v2
+    return total
 
 
 @compiled
@@ -372,7 +434,8 @@ def _score_functions(rider, counts, curve, design, places, a, prior_mean, prior,
     """The complete-data scores as functions of skill: rows of `work.score`, one value for each point.
 
     Rows are the discrimination, the raw functions, the prior mean, the density's functions, and the own functions of
-    each visit. Where discriminations differ the last raw functions are those of their change.
+    each visit; what fills them up means nothing. Where discriminations differ the last raw functions are those of their
+    change.
     """
     first, step = counts.entries[rider], step_at(level)
     varied = curve.relative.size > 0
@@ -380,29 +443,30 @@ def _score_functions(rider, counts, curve, design, places, a, prior_mean, prior,
     one, two = places.visits[rider], places.visits[rider + 1]
     density = prior.functions.shape[2]
     rows = raw + 2 + density + (two - one) * width
-    flat = work.score if rows * points <= work.score.size else np.empty(rows * points)
-    score = flat[: rows * points].reshape(rows, points)
+    wide = _filled(points)
+    flat = work.score if rows * wide <= work.score.size else np.empty(rows * wide)
+    score = flat[: rows * wide].reshape(rows, wide)
     score[:] = 0.0
-    row, own = work.row, np.empty(width)
+    row, own, item, trials = work.row, np.empty(width), counts.item, counts.trials
+    function, value, curves, place = design.function, design.value, design.own, design.place
     for visit in range(one, two):
         base = raw + 2 + density + (visit - one) * width
         for e in range(places.entries[visit], places.entries[visit + 1]):
-            i, n, at = counts.item[e], counts.trials[e], row[e - first]
-            chance = where[at : at + points]
+            i, n, at = item[e], trials[e], row[e - first]
             if varied:
-                _score_of_slopes(e, counts, curve, raw, a, chance, score)
+                _score_of_slopes(e, counts, curve, raw, a, where[at : at + wide], score)
             else:
-                _add(score[0], n, chance)
+                _add(flat, 0, n, where, at, wide)
             own[:] = 0.0
-            for d in range(design.function.shape[1]):
-                k, b = design.function[i, d], design.value[i, d]
+            for d in range(function.shape[1]):
+                k, b = function[i, d], value[i, d]
                 if b != 0.0:
-                    _add(score[1 + k], n * b, chance)
+                    _add(flat, (1 + k) * wide, n * b, where, at, wide)
                     for w in range(width):
-                        own[w] += b * design.own[k, w]
-            if design.place[i] >= 0:
+                        own[w] += b * curves[k, w]
+            if place[i] >= 0:
                 for w in range(width):
-                    _add(score[base + w], n * own[w], chance)
+                    _add(flat, (base + w) * wide, n * own[w], where, at, wide)
     successes = counts.rider_successes[rider]
     for q in range(points):
         t = step * (start + q)
@@ -452,6 +516,7 @@ def information(
     regressors = places.regressors.shape[1]
     size, density = raw + 1, prior.functions.shape[2]
     first_visit, last = size + 1 + density, size + regressors  # rows of the visits, columns of the density
+    item, trials, gathered = counts.item, counts.trials, work.gathered
     for rider in range(begin, end):
         level, start, points, one, m, s, where, exact = _settle(
             rider, counts, curve, a, prior_mean, prior, window, table, work
@@ -462,8 +527,14 @@ def information(
         short += not exact
         step, first = step_at(level), counts.entries[rider]
         with_skill = 0.0
+        gathers, wide = gathered.size > 0 and _tabulated(level, start, points, table) >= 0, _filled(points)
         for e in range(first, counts.entries[rider + 1]):
-            at, n, i = row[e - first], counts.trials[e], counts.item[e]
+            at, n, i = row[e - first], trials[e], item[e]
+            if gathers:
+                _add(gathered, at, n, weight, 0, wide)
+                if sums.tilts.size:
+                    sums.tilts[i] += counts.successes[e] * m
+                continue
             p, by_point, v0, v1, v2 = 0.0, 0.0, 0.0, 0.0, 0.0
             for q in range(points):
                 x = weight[q] * where[at + q]
@@ -496,12 +567,12 @@ def information(
         score = _score_functions(
             rider, counts, curve, design, places, a, prior_mean, prior, level, start, points, where, work
         )
-        root = np.sqrt(weight[:points])
+        root = np.sqrt(weight[:wide])
         for k in range(score.shape[0]):
             x = 0.0
             for q in range(points):
                 x += weight[q] * score[k, q]
-            for q in range(points):
+            for q in range(wide):
                 score[k, q] = root[q] * (score[k, q] - x)
         taken = np.dot(score, score.T)
         skill = size  # its row
@@ -558,6 +629,7 @@ def information(
                     sums.pairs[number, k, width] += portion * taken[base + k, skill]
                     sums.pairs[number, width, k] += share * taken[other + k, skill]
                 sums.pairs[number, width, width] += share * portion * taken[skill, skill]
+    score_a -= _told_by_gathered(gathered, table, sums.expected, sums.tilts, sums.moments)
     return value, score_a, short
 
 

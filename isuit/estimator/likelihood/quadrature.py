@@ -266,15 +266,16 @@ class MarginalLikelihood:
         """One pass over all lanes, here or wherever the riders are."""
         prior_mean = self.population.apply(p.regression, p.clientele)
         own = self.lanes(curve, information)
+        first = Spans.first(prior_mean, p.a * curve.steepest) if near is None else None
         if self.far is not None and self.far.is_worth_it(self.lanes(curve, False), self.lanes(curve, True)):
             begin = self.far.begin(near)
-            asked = self.asked(p, curve, begin.spans, information)
+            asked = self.asked(p, curve, first or begin.spans, information)
             prior = partial(self.population.apply, p.regression, p.clientele) if self.share.regressed else None
             far = self.far.look(asked, own, prior, begin)
             there = FarPosterior(self, asked, prior_mean, p.density, far.found)
             return Seen(in_order(far.lanes), there, far.pull, far.bends)
         windows = np.zeros((self.counts.riders, 3), np.int64) if near is None else windows_of(near)
-        asked = self.asked(p, curve, Spans.of(windows), information)
+        asked = self.asked(p, curve, first or Spans.of(windows), information)
         looked = self.share.look(asked, own, prior_mean, windows)
         together = in_order(looked.lanes)
         posterior = Posterior(self, p.a, asked.at, prior_mean, p.density, *looked.found)

@@ -106,8 +106,8 @@ class Share:
         """Whether anything moves a rider's prior mean."""
         return bool(self.places or self.visits.regressors.shape[1])
 
-    def work(self) -> Work:
-        return Work.for_riders(int(np.diff(self.entries.entries).max(initial=1)))
+    def work(self, gathered: int = 0) -> Work:
+        return Work.for_riders(int(np.diff(self.entries.entries).max(initial=1)), gathered)
 
     def look(
         self, asked: Asked, lanes: list[Lane], prior_mean: FloatArray, windows: IntArray, threads: int | None = None
@@ -120,8 +120,9 @@ class Share:
         bends = Bends(np.zeros(bent), np.zeros((bent, self.density)))
 
         def of_lane(lane: Lane) -> OfLane:
-            sums = self._sums(asked)
-            rest = (asked.a, prior_mean, asked.prior, windows, table, self.work(), mean, sd, pull)
+            sums, ends = self._sums(asked), self.entries.entries
+            work = self.work(table.gathered(int(ends[lane[1]] - ends[lane[0]])))
+            rest = (asked.a, prior_mean, asked.prior, windows, table, work, mean, sd, pull)
             if asked.information:
                 found = kernels.information(*lane, self.entries, asked.at, asked.rows, self.visits, *rest, sums, bends)
             else:

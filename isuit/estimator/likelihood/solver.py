@@ -261,6 +261,7 @@ class _Climb:
         self._learnt: list[tuple[FloatArray, FloatArray]] = []  # steps, and how the gradient changed over them
         self._before: tuple[FloatArray, FloatArray] | None = None
         self._left: tuple[FloatArray, float] | None = None  # where the last step began, and how high that was
+        self._seen: tuple[Pass, Curve] | None = None  # where it ends, if that was looked at
         self._moved, self._norm_before, self._highest = 0.0, np.inf, 1.0
         self._choices, self._held, self._same = 0, start.held, False
         self._change = np.zeros_like(start.rho)  # of the log precisions, the last time
@@ -275,7 +276,9 @@ class _Climb:
         if anew:
             self._forget()
         for _ in range(_MOST_HALVINGS):
-            self._at, self._curve = evaluate(self._problem, self.phi, self._windows, anew)
+            seen = None if anew else self._seen
+            self._at, self._curve = seen or evaluate(self._problem, self.phi, self._windows, anew)
+            self._seen = None
             if not self._fell():
                 break
             assert self._left is not None
@@ -430,10 +433,10 @@ class _Climb:
         self.phi = self._after(here, length)
         if self.norm > _LONG_STEP:
             for _ in range(_MOST_HALVINGS):
-                there = evaluate(self._problem, self.phi, self._windows, False)[0].log_likelihood
-                if penalised(self._problem, self.phi, self.rho, there) >= self._left[1]:
+                self._seen = evaluate(self._problem, self.phi, self._windows, False)
+                if penalised(self._problem, self.phi, self.rho, self._seen[0].log_likelihood) >= self._left[1]:
                     break
-                length /= 2
+                length, self._seen = length / 2, None
                 self.phi = self._after(here, length)
         self._length = length
         late = self._certainty and not self._looked and self.norm < _CLOSE

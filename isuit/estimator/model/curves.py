@@ -50,6 +50,11 @@ class Curve:
     by_a: FloatArray
     steepness: Steepness | None = None
 
+    @property
+    def steepest(self) -> float:
+        """The largest discrimination of an item, over that of the fit."""
+        return 1.0 if self.steepness is None else float(self.steepness.relative.max())
+
 
 @dataclass(frozen=True)
 class CurveSpace:

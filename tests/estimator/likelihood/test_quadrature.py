@@ -9,6 +9,7 @@ from scipy.special import expit, logsumexp
 
 from isuit.domain import FloatArray, IntArray, Observations
 from isuit.estimator.likelihood import grids, latent
+from isuit.estimator.likelihood.grids import kernels
 from isuit.estimator.likelihood.quadrature import MarginalLikelihood, Parameters, Pass
 from isuit.estimator.likelihood.solver import Problem, evaluate, with_curvature
 from isuit.estimator.model.anchor import Anchor
@@ -214,6 +215,19 @@ def test_a_table_changes_nothing(sites: int, reference: Observations, monkeypatc
     assert one.information is not None
     assert other.information is not None
     assert one.information.dense() == pytest.approx(other.information.dense(), abs=1e-8)
+
+
+def test_a_first_look_reads_a_table() -> None:
+    """Riders of whom nothing is known begin with one grid: what is on it is computed once."""
+    _, _, curve = cohort(30, 40, 1.5)
+    at, mean = grids.AtItems.of(curve.value, curve.by_a), np.array([-0.4, 0.0, 0.7])
+    table = grids.Table.of(grids.Spans.first(mean, 1.5), 10**6, mean.size, 1.5, at)
+    level = kernels.level_for(min(kernels.STEP, kernels.STRIP / 1.5))
+    step = kernels.step_at(level)
+    for mu in mean.tolist():  # as `_settle` begins
+        start = int(np.floor((mu - kernels.REACH) / step))
+        points = int(np.ceil((mu + kernels.REACH) / step)) - start + 1
+        assert kernels._tabulated(level, start, points, table) >= 0
 
 
 def at_zero(problem: Problem) -> grids.AtItems:

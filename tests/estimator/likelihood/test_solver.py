@@ -57,6 +57,24 @@ def test_the_maximum_is_one(reference_fit: LatentFit) -> None:
             assert value(found.phi + step) < top
 
 
+def test_no_place_is_looked_at_twice(reference_fit: LatentFit, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a long step is checked with is the pass that the next step needs."""
+    seen: list[tuple[float, ...]] = []
+    look = solver.evaluate
+
+    def noted(problem: solver.Problem, phi: np.ndarray, windows: object, information: bool) -> object:
+        if not information:
+            seen.append(tuple(phi))
+        return look(problem, phi, windows, information)
+
+    monkeypatch.setattr(solver, "evaluate", noted)
+    phi = reference_fit.solution.phi.copy()
+    phi[0] = 4.0
+    solve(reference_fit.problem, State(phi, np.array([3.0])))
+    assert len(seen) > 2
+    assert len(set(seen)) == len(seen)
+
+
 def test_steps_in_the_effects_of_regressors_converge_quadratically() -> None:
     """From a fiftieth of a standard error off, one step with the information there leaves next to nothing."""
     generator = np.random.default_rng(3)

@@ -9,6 +9,7 @@ import pytest
 from scipy.special import expit
 
 from isuit.domain import FloatArray
+from isuit.estimator.likelihood import grids
 from isuit.estimator.likelihood.latent import LatentFit, _problem, fit_latent, let_discrimination_vary
 from isuit.estimator.likelihood.prepared import Prepared
 from isuit.estimator.likelihood.solver import Problem, evaluate, with_curvature
@@ -161,3 +162,31 @@ def test_predictions_integrate_over_the_posterior(varied: LatentFit) -> None:
     site = counts.item_site[entries.col] if varied.space.sites else np.full(entries.col.size, -1)
     found = varied.predict(entries.row.astype(np.int64), counts.item_metric[entries.col], site)
     np.testing.assert_allclose(found * entries.data, expected.tocoo().data, atol=1e-9)
+
+
+@pytest.mark.parametrize("varied", [False, True])
+@pytest.mark.parametrize("information", [False, True])
+def test_weights_that_are_gathered_tell_the_same(
+    varied: bool, information: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sums over items are added up rider by rider, or at the end from riders' weights at the points of the table."""
+    counts, space = small(0)
+    problem = _problem(counts, space if varied else replace(space, slopes=None), False)
+    phi = somewhere(problem)
+    monkeypatch.setattr(grids, "_SHARED", 0)
+    monkeypatch.setattr(grids, "_WORTH", 0)
+    windows = evaluate(problem, phi, None, False)[0].posterior.windows
+    found = []
+    for gathers in (False, True):
+        monkeypatch.setattr(grids.Table, "gathered", lambda table, entries, on=gathers: table.success.size * on)
+        found.append(evaluate(problem, phi, windows, information)[0])
+    one, other = found
+    assert one.log_likelihood == other.log_likelihood
+    assert one.gradient == pytest.approx(other.gradient, abs=1e-11)
+    assert one.item_residual == pytest.approx(other.item_residual, abs=1e-12)
+    assert one.item_tilt == pytest.approx(other.item_tilt, abs=1e-12)
+    assert not np.array_equal(one.item_residual, other.item_residual), "the sums were made in the same order"
+    if information:
+        assert one.information is not None
+        assert other.information is not None
+        assert one.information.dense() == pytest.approx(other.information.dense(), abs=1e-10)

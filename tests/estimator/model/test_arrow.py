@@ -82,6 +82,23 @@ def test_solutions_are_those_of_the_plain_matrix(dense: bool, monkeypatch: pytes
         assert factor.log_determinant == pytest.approx(np.linalg.slogdet(matrix.dense())[1])
 
 
+def test_columns_that_have_arrived_go_on_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From a solution that is right in all columns but one, only that one is iterated."""
+    monkeypatch.setattr(own_part, "DENSE", 0)
+    matrix = made(30)
+    solver = Coupled(matrix)
+    right = np.random.default_rng(0).normal(size=(30, 4, 6))
+    solution = solver.solve(right, None, 1e-12)
+    start = solution.copy()
+    start[:, :, 2] = 0.0
+    columns: list[int] = []
+    times = Arrow.own_times
+    monkeypatch.setattr(Arrow, "own_times", lambda arrow, x: columns.append(x.shape[2]) or times(arrow, x))
+    assert solver.solve(right, start, 1e-9) == pytest.approx(solution, abs=1e-8)
+    assert columns[0] == 6
+    assert set(columns[1:]) == {1}
+
+
 def test_places_that_share_no_rider_are_solved_apart() -> None:
     matrix = made(6)
     alone = Arrow.uncoupled(matrix.border, matrix.cross, matrix.own)
