@@ -17,7 +17,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from disclosure import auc
+from attackers import auc
 from scipy.special import ndtr
 
 from isuit.domain import FitConfig, FloatArray, IntArray
@@ -156,7 +156,7 @@ def main(metrics: int, cohorts: int, sizes: list[int]) -> None:
                     without = placed.of_rows(placed.outcomes.rider != who)
                     pairs.setdefault(expert, []).append((Exact.of(placed, form), Exact.of(without, form)))
             other = [np.mean([(one.there != two.there).any() for one, two in pairs[e]]) for e in (False, True)]
-            for name, by_place in (("released", math.sqrt(number)), ("a curve's", 1.0)):
+            for name, by_place in (("released", noise.PLACES * math.sqrt(number)), ("one number's", noise.PLACES)):
                 said = [
                     f"{attacked(pairs[e], by_place, True):.2f} ({attacked(pairs[e], by_place, False):.2f})"
                     for e in (False, True)

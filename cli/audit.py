@@ -61,7 +61,7 @@ def _rederive_release(release: str, store: Path, wait: float, json: bool) -> Non
         print(f"{report.verdict}: {report.rows} rows recorded, {report.rows_again} again")
         for sentence in report.notes:
             note(f"note: {sentence}")
-    if report.verdict == "diverged":
+    if report.verdict in ("diverged", "earlier-rules"):
         raise typer.Exit(1)
 
 
@@ -79,7 +79,10 @@ def rederive(
     wait: Wait = DEFAULT_WAIT,
     json: Json = False,
 ) -> None:
-    """Fit again with the recorded configuration and compare: identical, equivalent, erased or diverged (exit 1)."""
+    """Fit again with the recorded configuration and compare: identical, equivalent, erased or diverged (exit 1).
+
+    A release (its date) whose noise and rounding follow rules of an earlier version is earlier-rules (exit 1).
+    """
     from isuit.errors import InputError
     from isuit.service import checks
     from isuit.service.inputs import cohort_source

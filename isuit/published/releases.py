@@ -46,7 +46,7 @@ class ReleaseRow(Finite):
     metric_upper: float
     units: str | None = Field(description="Of the metric, in UDUNITS; null where the dimension's name does not tell.")
     difficulty: float | None = Field(description="With noise, rounded; null where saturated or incomparable.")
-    difficulty_se: float | None = Field(description="Standard error with that of noise and rounding, to one digit.")
+    difficulty_se: float | None = Field(description="Standard error with that of noise and rounding, to two digits.")
     expert_difficulty: float | None = Field(description="The expert curve's; null without one.")
     contributors: Literal["below 10", "10-19", "20-49", "50-99", "100+"] = Field(
         description="Riders behind the row; a row keeps its band until their number is five beyond its end."
@@ -187,7 +187,9 @@ class ReleaseRederivation(Published):
     """`isuit rederive RELEASE`, inside the store."""
 
     release: str
-    verdict: Literal["identical", "equivalent", "erased", "diverged"]
+    verdict: Literal["identical", "equivalent", "erased", "diverged", "earlier-rules"] = Field(
+        description="`earlier-rules`: rows differ; they were made by rules of noise that this version lacks."
+    )
     largest_difference: float | None = Field(description="Null where the two do not have the same rows.")
     rows: int
     rows_again: int

@@ -61,7 +61,7 @@ class Policy(BaseModel):
     held_releases: int = _field(
         4, "less", "releases that may repeat a row after someone behind it left", ge=0, le=MOST_DAYS
     )
-    noise: float = _field(0.18, "more", "sd of the noise on a difficulty, in skill sds", ge=0)
+    noise: float = _field(0.36, "more", "sd of the noise on a difficulty, in skill sds", ge=0)
     noise_riders: int = _field(
         24, "more", "riders of a cell from which the noise falls in proportion", ge=2, le=MOST_RIDERS
     )

@@ -20,6 +20,7 @@ from isuit.release.eligibility import GLOBAL, Topic
 from isuit.release.format import Declared
 from isuit.release.grid import Grid, metric_along
 from isuit.release.policy import SATURATION, Policy, band, within
+from isuit.release.pooling import Pooled, pooled
 from isuit.release.screening import Placed, distinct_riders
 
 
@@ -29,8 +30,8 @@ def to_step(value: float, step: float) -> float:
     return float(steps * Decimal(repr(step))) + 0.0
 
 
-def to_one_digit(value: float) -> float:
-    return float(f"{value:.1g}")
+def to_two_digits(value: float) -> float:
+    return float(f"{value:.2g}")
 
 
 def is_saturated(suitability: float) -> bool:
@@ -45,7 +46,7 @@ def suitability_at(difficulty: float, discrimination: float) -> float:
 
 def published_error(error: float, step: float, noise: float, factor: float = 1.0) -> float:
     """The standard error of what is published: of the fit, of the rounding (uniform over a step) and of the noise."""
-    return to_one_digit(factor * math.sqrt(error**2 + step**2 / 12 + noise**2))
+    return to_two_digits(factor * math.sqrt(error**2 + step**2 / 12 + noise**2))
 
 
 @dataclass
@@ -72,21 +73,29 @@ class RowMaker:
     def rows(self, curves: CellCurves, riders: dict[tuple[str, int], int]) -> dict[tuple[str, int], ReleaseRow]:
         """A row for every (cell, bin) of `riders`, which says how many stand behind each."""
         if self.discrimination is None:
-            step = self.policy.step(len(curves.placed.outcomes.riders))
-            self.discrimination = max(to_step(curves.fit.discrimination, step), step)
+            self.discrimination = self._discrimination(curves)
         expert = self._expert(curves, self.discrimination)
-        noise_of, found = self._noise(curves.placed), {}
+        noise_of, found = list(self._noise(curves.placed).values()), {}
+        bands = [curves.difficulty(code) for code in range(len(noise_of))]
+        curve = Pooled(
+            np.array([one.value + drawn.difficulty for one, drawn in zip(bands, noise_of, strict=True)]),
+            np.array([drawn.sd for drawn in noise_of]),
+        )
+        errors = np.array([one.se for one in bands])
+        if not isinstance(self.bins, Grid):  # each number of a surface has noise of its own, in no shape
+            curve = pooled(curve.value, np.array([drawn.size for drawn in noise_of]))
+            errors = noise.smoothed(errors)
         for code, cell in enumerate(curves.placed.cells):
-            difficulty, drawn = curves.difficulty(code), noise_of[cell]
+            drawn = noise_of[code]
             for bin_ in range(self.bins.number):
                 if (cell, bin_) not in riders:
                     continue
                 number = self._told(riders[cell, bin_], drawn, bin_)
                 band = self._band(cell, bin_, number)
                 step = self.policy.step(within(number, band))
-                value = float(difficulty.value[bin_] + drawn.difficulty[bin_])
+                value = float(curve.value[code, bin_])
                 error = published_error(
-                    float(difficulty.se[bin_]), step, float(drawn.sd[bin_]), float(drawn.error[bin_])
+                    float(errors[code, bin_]), step, float(curve.sd[code, bin_]), float(drawn.error[bin_])
                 )
                 saturated = is_saturated(suitability_at(value, self.discrimination))
                 found[cell, bin_] = self._row(
@@ -125,6 +134,13 @@ class RowMaker:
             else:
                 found[cell] = noise.of_cell(*told, behind, self.policy)
         return found
+
+    def _discrimination(self, curves: CellCurves) -> float:
+        went_in = [(bin_, number) for (_, bin_, _), number in fingerprints(curves.placed, self.policy).items()]
+        riders = int(np.unique(curves.placed.outcomes.rider).size)
+        factor, told = noise.of_discrimination(self.secret, self._about("")[:2], went_in, riders, self.policy)
+        step = self.policy.step(told)
+        return max(to_step(factor * curves.fit.discrimination, step), step)
 
     def _expert(self, curves: CellCurves, discrimination: float) -> list[float | None]:
         """From the rounded discrimination, so that it carries no more of it than its own column does."""

@@ -1,19 +1,22 @@
 """`isuit rederive RELEASE`: make a release again from the store, as it was then, and compare the rows.
 
 Inside the store only: a release is made from personal outcomes, which no auditor outside has. Fits that were recorded
-later are left out; riders who were erased since are gone, and with them the rows can differ.
+later are left out; riders who were erased since are gone, and with them the rows can differ. What a row goes through
+after the fit has rules with a number (`noise.RULES`), and only those of today can be followed again.
 """
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Literal
 
 from isuit.audit.rederivation import Verdict
 from isuit.errors import NotFound
 from isuit.published import ReleaseRederivation, ReleaseRow
 from isuit.release import dates
 from isuit.release.making import make_release
+from isuit.release.noise import RULES
 from isuit.service.private_releases import private_release_again
 from isuit.service.releases import series_before, source_of
 from isuit.service.stores import DEFAULT_WAIT, open_store
@@ -46,17 +49,25 @@ def rederive_release(store_path: Path, reference: str, wait: float = DEFAULT_WAI
     recorded = [ReleaseRow.model_validate_json(line) for line in lines]
     differences = _differences(recorded, again)
     # A value that lies on the border between two steps can fall to either side on another processor.
-    step = json.loads(record.policy)["policy"]["rounding"] + 1e-9
-    verdict: Verdict
+    step = series.policy.rounding + 1e-9
+    earlier_rules = series.policy.private is None and json.loads(record.policy).get("rules", 1) != RULES
+    verdict: Verdict | Literal["earlier-rules"]
     if [row.line() for row in again] == lines:
         verdict = "identical"
     elif erased:
         verdict = "erased"
+    elif earlier_rules:
+        verdict = "earlier-rules"
     elif differences is not None and all(change <= step for change in differences):
         verdict = "equivalent"
     else:
         verdict = "diverged"
     notes = ["riders behind this release were erased since"] if erased else []
+    if earlier_rules and verdict != "identical":
+        version = json.loads(record.metadata)["tool_version"]
+        notes.append(
+            f"its noise and rounding follow rules of isuit {version}, which only that version can follow again"
+        )
     if series.policy.private is not None:
         notes.append("from the sums on record: their noise was drawn once, and cannot be derived from outcomes")
     return ReleaseRederivation(

@@ -33,6 +33,7 @@ from isuit.release.format import Declared, lines_digest, metadata_digest, with_p
 from isuit.release.grid import Grid, metric_along
 from isuit.release.making import Draft, Progress, Series, Source, make_release
 from isuit.release.names import EXTENSIONS
+from isuit.release.noise import RULES
 from isuit.release.one_series import shared_with
 from isuit.release.policy import Policy, policy_of
 from isuit.release.standing import standing
@@ -268,6 +269,7 @@ def _record(draft: Draft, day: date, kept: Series, licence: str | None) -> tuple
     )
     series = {
         "policy": policy.model_dump(),
+        "rules": RULES,
         "bins": [
             {
                 "activity": topic.activity,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,3 +29,34 @@ def test_every_row_of_a_table_of_promises_names_one(page: str) -> None:
     assert tables
     for row in "".join(tables).splitlines():
         assert re.search(r"`Test\w+|`tests/|#what-backs-it|#what-is-promised", row), row
+
+
+@pytest.mark.parametrize("page", ["docs/disclosure.md", "docs/erasure.md"])
+def test_every_part_of_a_page_names_one(page: str) -> None:
+    """Or says what is not promised, or reaches no further than it says."""
+    _, *parts = re.split(r"^## ", (ROOT / page).read_text(), flags=re.MULTILINE)
+    assert len(parts) > 4
+    bare = [part.splitlines()[0] for part in parts if not re.search(r"`Test\w+|`tests/", part)]
+    assert not bare
+
+
+def test_every_rule_of_a_release_names_one() -> None:
+    rules = (ROOT / "docs/disclosure.md").read_text().split("| rule | attack | test |")[1].split("\n\n")[0]
+    rows = [line.split(" | ") for line in rules.splitlines()[2:]]
+    assert len(rows) > 30
+    assert not [row[0] for row in rows if not re.search(r"`Test\w+`|`tests/", row[2])]
+
+
+def test_words_of_the_help_that_promise_are_the_help_s() -> None:
+    """Of the table that says what backs them: a promise that the help no longer makes, or makes in other words."""
+    from isuit.cli.app import app_of
+    from typer.main import get_command
+
+    page = (ROOT / "docs/disclosure.md").read_text().split("| command | words | test |")[1]
+    rows = [line.strip("| ").split(" | ") for line in page.splitlines()[2:] if line.startswith("|")]
+    assert len(rows) > 8
+    commands: Any = get_command(app_of())
+    for command, words, _ in rows:
+        found = commands.commands[command.strip("`")]
+        said = " ".join([found.help, *(getattr(option, "help", None) or "" for option in found.params)])
+        assert words in " ".join(said.split()), words

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from isuit.release.noise import _shapes, draw, scale, spread
+from isuit.release.noise import draw, of_cell, scale, shapes, smoothed, spread
 from isuit.release.policy import Policy
 
 ABOUT = ["kitesurfing", "wind_kn", "global"]
@@ -50,5 +50,36 @@ def test_noise_is_whole_for_few_riders_and_falls_in_proportion() -> None:
 
 def test_a_curve_of_one_point_has_the_noise_of_a_middle() -> None:
     """Not that of an end, where every shape is at its largest."""
-    assert np.array_equal(_shapes(1)[:, 0], _shapes(3)[:, 1])
-    assert [_shapes(points).shape[1] for points in (1, 2, 3)] == [1, 2, 3]
+    assert np.array_equal(shapes(1)[:, 0], shapes(3)[:, 1])
+    assert [shapes(points).shape[1] for points in (1, 2, 3)] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("riders", [10, 24, 60])
+def test_errors_that_have_noise_cover_as_often_as_without(riders: int) -> None:
+    """Whatever the noise on them, 1.96 published errors hold 95 % of normal differences, to half a point."""
+    policy = Policy()
+    drawn = np.array(
+        [of_cell(number.to_bytes(4, "big"), ABOUT, WENT_IN, 9, riders, policy).error for number in range(4_000)]
+    )
+    inside = 2 * stats.norm.cdf(1.96 * drawn) - 1
+    assert inside.mean(axis=0) == pytest.approx(np.full(9, 0.95), abs=0.006)
+    assert np.log(drawn).std(axis=0) == pytest.approx(0.25 * min(1, 24 / riders) * spread(9), rel=0.05)
+
+
+def test_a_policy_without_noise_has_none_of_any_kind() -> None:
+    found = of_cell(b"secret", ABOUT, WENT_IN, 9, 12, Policy(noise=0.0))
+    assert (found.difficulty.any(), found.size, found.error.tolist(), found.riders.any()) == (
+        False,
+        0.0,
+        [1.0] * 9,
+        False,
+    )
+
+
+def test_errors_are_smoothed_to_the_shapes_that_have_noise() -> None:
+    """What is in the shapes stays; a jump from point to point goes."""
+    smooth = np.exp(np.array([[0.3, -0.1, 0.4, 0.2], [-2.0, 0.0, 0.1, 0.0]]) @ shapes(9))
+    assert smoothed(smooth) == pytest.approx(smooth)
+    jumps = np.exp(0.1 * (-1.0) ** np.arange(9))
+    assert np.abs(np.log(smoothed(smooth * jumps) / smooth)).max() < 0.08
+    assert np.linalg.matrix_rank(np.log(smoothed(np.random.default_rng(1).uniform(0.1, 1, (30, 9)))), tol=1e-8) == 4

@@ -187,6 +187,23 @@ def test_releases_are_logged_and_any_change_of_them_is_found(lab: Lab, released:
         assert table in {entry["table"] for entry in verdict["disagreements"]}
 
 
+@pytest.mark.parametrize(("rules", "verdict"), [(1, "earlier-rules"), (None, "diverged")])
+def test_other_noise_is_earlier_rules_where_the_record_says_so(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, rules: int | None, verdict: str
+) -> None:
+    """Noise drawn under another tag; a record that names today's rules, and has other rows, is not to be trusted."""
+    store = lab.store(draw(26, seed=1), policy={"noise": 0.4})
+    with monkeypatch.context() as patched:
+        patched.setattr("isuit.release.noise.TAG", b"isuit/release-noise/1")
+        if rules is not None:
+            patched.setattr("isuit.service.releases.RULES", rules)
+        assert lab.export(store).rows
+    again = lab.isuit("rederive", FIRST, "--store", store, "--json")
+    assert (json.loads(again.out)["verdict"], again.code) == (verdict, 1)
+    assert ("only that version" in " ".join(json.loads(again.out)["notes"])) == (rules is not None)
+    assert lab.isuit("rederive", FIRST, "--store", store).out.startswith(f"{verdict}: 9 rows recorded, 9 again")
+
+
 def test_after_an_erasure_the_ledger_still_agrees(lab: Lab, released: tuple[Path, Answer]) -> None:
     store, first = released
     again = lab.isuit("rederive", FIRST, "--store", store, "--json")

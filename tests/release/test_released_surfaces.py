@@ -228,7 +228,7 @@ class TestNoiseOfPlaces:
         return noise.of_places(secret, ["kite", "both", "cell"], [(0, went_in)], 24, told, riders, Policy())
 
     def test_it_grows_with_the_root_of_what_is_told_and_falls_with_riders(self) -> None:
-        assert np.allclose(self.drawn().sd, Policy().noise * 4)
+        assert np.allclose(self.drawn().sd, Policy().noise * noise.PLACES * 4)
         assert np.allclose(self.drawn(told=4).difficulty * 2, self.drawn().difficulty)
         assert np.allclose(self.drawn(riders=96).difficulty * 4, self.drawn().difficulty)
 

@@ -22,7 +22,7 @@ from isuit.release.eligibility import Outcomes
 from isuit.release.identities import is_placeholder
 from isuit.release.influence import Scale, largest_influence
 from isuit.release.policy import Policy, band
-from isuit.release.rounding import is_saturated, to_one_digit, to_step
+from isuit.release.rounding import is_saturated, to_step, to_two_digits
 from isuit.spelling import fold
 
 
@@ -158,7 +158,7 @@ def test_bands_and_rounding() -> None:
     assert [to_step(value, 0.25) for value in (0.12, 0.13, -0.1, -0.13, 1.99)] == [0.0, 0.25, 0.0, -0.25, 2.0]
     assert str(to_step(-0.01, 0.25)) == "0.0"
     assert [repr(to_step(value, 0.1)) for value in (0.3000001, 0.7, 1.15, 2.349)] == ["0.3", "0.7", "1.1", "2.3"]
-    assert [to_one_digit(value) for value in (0.234, 0.0349, 1.6)] == [0.2, 0.03, 2.0]
+    assert [to_two_digits(value) for value in (0.234, 0.0349, 1.66)] == [0.23, 0.035, 1.7]
     assert [Policy().step(riders) for riders in (49, 50)] == [0.25, 0.1]
     assert [is_saturated(chance) for chance in (0.019, 0.02, 0.5, 0.98, 0.981)] == [True, False, False, False, True]
 

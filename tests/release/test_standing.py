@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -63,7 +64,8 @@ def test_what_is_measured_can_be_so() -> None:
             assert all(0.5 <= auc <= 1.0 for auc in found)
             assert found.ordinary <= found.expert
         known = [table[riders].ordinary for riders in sorted(table)]
-        assert known == sorted(known, reverse=True)
+        chance = 0.05  # of 40 to 100 cells of each size
+        assert all(larger <= smaller + chance for smaller, larger in pairwise(known))
     for useful in (USEFUL_WITH_NOISE, USEFUL_WITHOUT_NOISE, *USEFUL_PRIVATE.values()):
         low, high = useful.coverage
         assert 0.8 < low <= high <= 1.0
