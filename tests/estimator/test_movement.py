@@ -158,6 +158,28 @@ def test_a_large_cohort_is_tested_by_some_of_its_riders(monkeypatch: pytest.Monk
     assert report.p_value is not None and report.p_value < 0.01  # noqa: PT018
 
 
+@pytest.mark.long
+def test_one_rider_may_have_ten_thousand_days() -> None:
+    """Beside thirty with twenty each: a fit of moving skill is found and judged, not given up."""
+    data, _ = moving_cohort(riders=30, days=20)
+    assert data.observed_at is not None
+    generator, days = np.random.default_rng(5), 10_000
+    with_many = replace(
+        data,
+        riders=(*data.riders, "many"),
+        rider=np.concatenate([data.rider, np.full(days, 30)]),
+        metric=np.concatenate([data.metric, generator.choice(np.linspace(4, 34, 9), days)]),
+        outcome=np.concatenate([data.outcome, generator.integers(0, 2, days)]),
+        observed_at=np.concatenate([data.observed_at, (10_000 + np.arange(days)) * DAY]),
+    )
+    estimate = fit(with_many, FitConfig(skill="moving"))
+    assert estimate.kind == "latent"
+    report = estimate.diagnostics.movement
+    assert report is not None
+    assert report.test == "likelihood-ratio"
+    assert report.p_value is not None and np.isfinite(report.p_value)  # noqa: PT018
+
+
 class TestRecentPast:
     def test_it_is_the_weighted_mean_of_earlier_days_and_of_a_first_day_its_own(self) -> None:
         data, _ = moving_cohort(riders=2, days=4)
