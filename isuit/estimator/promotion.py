@@ -11,10 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import chdtrc  # chi-square's tail; scipy.stats would take a second to import
 
 from isuit.domain import FitConfig, GateReport, HeldOut, PromotionReport
 
+from .likelihood.boundary import boundary_p_value
 from .likelihood.latent import LatentFit, fit_latent, penalised_log_likelihood
 from .likelihood.prepared import Prepared
 from .likelihood.solver import NoMaximum, Progress
@@ -82,8 +82,7 @@ def skill_test(prepared: Prepared, latent: LatentFit) -> tuple[float, float]:
     ratio = max(0.0, 2.0 * (penalised_log_likelihood(latent) - null.penalised))
     # Under a = 0 the population's regressors do not matter either: each adds up to one degree of freedom.
     extra = int(np.ceil(latent.population_degrees_of_freedom - 1e-9))
-    p_value = 0.5 * float(chdtrc(extra + 1, ratio)) + (0.5 * float(chdtrc(extra, ratio)) if extra else 0.0)
-    return ratio, p_value
+    return ratio, boundary_p_value(ratio, extra)
 
 
 def also_predicts(promotion: PromotionReport, held_out: HeldOut | None) -> PromotionReport:

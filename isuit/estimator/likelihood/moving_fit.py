@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.special import chdtrc, ndtr, ndtri
+from scipy.special import ndtr, ndtri
 
 from isuit.domain import FloatArray, IntArray
 from isuit.errors import EstimationError
@@ -21,6 +21,7 @@ from ..model.density import NORMAL
 from ..model.occasions import DAY, GROWTH, YEAR, Occasions, growth, recent
 from ..model.population import Units, plain_population, population_of
 from ..model.smoothing import FREE
+from .boundary import boundary_p_value
 from .latent import LatentFit, penalised_log_likelihood
 from .moving import MovingLikelihood, MovingParameters, MovingPosterior, MovingProblem
 from .solver import Progress, State, evaluate, penalised, solve
@@ -295,13 +296,10 @@ def movement_test(fit: MovingFit) -> tuple[float, float]:
 
     The walk lies on the boundary; growth counts with the degrees of freedom that its shrinkage leaves it.
     """
-    ratio = 2.0 * (penalised_log_likelihood(fit) - penalised_log_likelihood(fit.still))
+    ratio = max(0.0, 2.0 * (penalised_log_likelihood(fit) - penalised_log_likelihood(fit.still)))
     first = 1 + fit.problem.curve.plain.shared_size + _growth_column(fit.timed)
     extra = int(np.ceil(float(fit.degrees_of_freedom[first : first + GROWTH].sum()) - 1e-9))
-    ratio = max(0.0, ratio)
-    on_boundary = float(chdtrc(extra, ratio)) if extra else float(ratio <= 0)
-    p_value = 0.5 * float(chdtrc(extra + 1, ratio)) + 0.5 * on_boundary
-    return ratio, p_value
+    return ratio, boundary_p_value(ratio, extra)
 
 
 def movement_score(
