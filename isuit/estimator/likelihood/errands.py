@@ -21,7 +21,7 @@ from isuit.domain import FloatArray, IntArray
 from ..model.design import NO_PLACE
 from ..model.population import Visits
 from . import threads
-from .grids import AtItems, Entries, Spans
+from .grids import AtItems, Entries, Spans, Table
 from .shares import Asked, Bends, Found, Lane, OfLane, Share
 
 KEPT = 3  # passes of a unit whose grids are kept: a line search goes back to one that is not the last
@@ -152,11 +152,21 @@ def _answers(request: Request, cores: int) -> dict[int, Answer | Found | None]:
         del _SESSIONS[next(iter(_SESSIONS))]
     for key in [key for key in units if key[0] in request.forget]:
         del units[key]
-    questions = {number: _whole(asked) for number, asked in request.asked.items()}
+    # A table can cost more than a unit's pass with it: all units of this process share that of a pass.
+    questions = {number: _Question.of(_whole(asked)) for number, asked in request.asked.items()}
     return {
         unit: _answer(units, (request.likelihood, unit), errand, questions, cores)
         for unit, errand in request.errands.items()
     }
+
+
+class _Question(NamedTuple):
+    asked: Asked
+    table: Table
+
+    @classmethod
+    def of(cls, asked: Asked) -> _Question:
+        return cls(asked, asked.table())
 
 
 def _whole(asked: Asked) -> Asked:
@@ -166,7 +176,11 @@ def _whole(asked: Asked) -> Asked:
 
 
 def _answer(
-    units: dict[tuple[int, int], _Unit], key: tuple[int, int], errand: Errand, questions: dict[Pass, Asked], cores: int
+    units: dict[tuple[int, int], _Unit],
+    key: tuple[int, int],
+    errand: Errand,
+    questions: dict[Pass, _Question],
+    cores: int,
 ) -> Answer | Found | None:
     if errand.share is not None:
         units[key] = _Unit(errand.share.unpacked())
@@ -175,7 +189,7 @@ def _answer(
         return None
     result: Answer | None = None
     for step in errand.steps:
-        share, asked = unit.share, questions[step.number]
+        share, (asked, table) = unit.share, questions[step.number]
         if step.windows is not None:
             windows = step.windows.astype(np.int64)
         elif step.after is None:
@@ -186,7 +200,7 @@ def _answer(
         else:
             return None
         prior_mean = np.zeros(share.riders) if step.prior_mean is None else step.prior_mean
-        looked = share.look(asked, step.lanes, prior_mean, windows, cores)
+        looked = share.look(asked, step.lanes, prior_mean, windows, table, cores)
         lanes = list(looked.lanes)
         unit.keep(step.number, looked.found)
         pull = looked.found.pull if share.regressed else None

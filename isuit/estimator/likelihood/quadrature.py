@@ -276,7 +276,7 @@ class MarginalLikelihood:
             return Seen(in_order(far.lanes), there, far.pull, far.bends)
         windows = np.zeros((self.counts.riders, 3), np.int64) if near is None else windows_of(near)
         asked = self.asked(p, curve, first or Spans.of(windows), information)
-        looked = self.share.look(asked, own, prior_mean, windows)
+        looked = self.share.look(asked, own, prior_mean, windows, asked.table())
         together = in_order(looked.lanes)
         posterior = Posterior(self, p.a, asked.at, prior_mean, p.density, *looked.found)
         return Seen(together, posterior, looked.found.pull, looked.bends)

@@ -69,6 +69,10 @@ class Asked(NamedTuple):
     information: bool
     rows: Rows | None = None  # of the curve's design, for the information
 
+    def table(self) -> Table:
+        """Of probabilities, for all riders wherever they are."""
+        return Table.of(self.spans, self.entries, self.riders, self.a, self.at)
+
 
 class Found(NamedTuple):
     """What a pass leaves of each rider: where its grid begins the next time, and its posterior."""
@@ -110,11 +114,16 @@ class Share:
         return Work.for_riders(int(np.diff(self.entries.entries).max(initial=1)), gathered)
 
     def look(
-        self, asked: Asked, lanes: list[Lane], prior_mean: FloatArray, windows: IntArray, threads: int | None = None
+        self,
+        asked: Asked,
+        lanes: list[Lane],
+        prior_mean: FloatArray,
+        windows: IntArray,
+        table: Table,
+        threads: int | None = None,
     ) -> Looked:
-        """One pass over these lanes; `windows` are those that riders begin with."""
+        """One pass over these lanes; `windows` are those that riders begin with, and `table` is that of the pass."""
         windows = windows.copy()
-        table = Table.of(asked.spans, asked.entries, asked.riders, asked.a, asked.at)
         mean, sd, pull = (np.empty(self.riders) for _ in range(3))
         bent = self.riders if self.density and self.regressed and asked.information else 0
         bends = Bends(np.zeros(bent), np.zeros((bent, self.density)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -112,6 +113,29 @@ def test_one_call_per_worker_and_pass_and_no_riders_in_later_ones(local: dict[in
         assert all(bring) == any(bring) == (first.setdefault(request.likelihood, 0) < 2)
         first[request.likelihood] += 1
         assert len(request.errands) > 1  # all units of the worker together
+
+
+def test_a_worker_makes_the_table_of_a_pass_once_for_all_its_units(monkeypatch: pytest.MonkeyPatch) -> None:
+    make, answer = grids.Table.of, errands.answer
+    made = 0
+    tables_and_passes: list[tuple[int, int]] = []
+
+    def making(*arguments: Any) -> grids.Table:
+        nonlocal made
+        made += 1
+        return make(*arguments)
+
+    def counting(request: bytes) -> bytes | None:
+        before, answered = made, answer(request)
+        tables_and_passes.append((made - before, len(pickle.loads(request).asked)))
+        return answered
+
+    monkeypatch.setattr(grids.Table, "of", making)
+    monkeypatch.setattr(errands, "answer", counting)
+    with far.riders_on(Here(2)):
+        estimator.fit(cohort(12))
+    assert any(passes for _, passes in tables_and_passes)
+    assert all(tables <= passes for tables, passes in tables_and_passes)
 
 
 def test_nobodys_name_leaves_the_process() -> None:
