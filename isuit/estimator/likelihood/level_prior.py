@@ -35,7 +35,7 @@ class LevelPrior:
         places, first, second = precision.diagonal.size, population.first, population.second
         known, code = first * places + second, precision.first * places + precision.second
         at = np.searchsorted(known, code)
-        found = np.append(known, -1)[at] == code
+        found = np.append(known, places * places)[at] == code  # which is no pair's
         number = np.where(found, at, known.size + np.cumsum(~found) - 1)
         return cls(
             precision,

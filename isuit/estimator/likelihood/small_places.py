@@ -16,6 +16,7 @@ import numpy as np
 from isuit.domain import FloatArray
 
 from ..model.arrow import Shape
+from ..model.own_part import NO_ROW
 from ..model.smoothing import Excess
 from . import kernels as compiled_loops
 from .quadrature import Pass
@@ -72,7 +73,7 @@ def profiles_of(at: Pass, own: FloatArray, phi: FloatArray, shape: Shape, precis
         return None
     bend = np.maximum(own[small, 0, 0], 0.0)
     steps = _STEP / np.sqrt(bend + precision)
-    row_of_place = np.full(places, -1)
+    row_of_place = np.full(places, NO_ROW)
     row_of_place[small] = np.arange(small.size)
     value = posterior.added_over(
         kernels.level_profiles, (small.size, _NODES), likelihood.population.visits, row_of_place, steps

@@ -21,6 +21,7 @@ from scipy.spatial import cKDTree
 from isuit.domain import FloatArray, IntArray
 
 EARTH = 6371.0088  # mean radius, km
+NO_NEIGHBOUR = -1  # in the place of a number of a site
 NEIGHBOURS = 8  # that tell a level: with all of 2,000 sites levels were told better by 0.3 % (errors 1.2 % smaller)
 LEAST_SITES = 20  # with coordinates and outcomes: fewer tell no range from another
 SHARES = np.linspace(0.0, 0.95, 20)  # that are tried, and as many ranges
@@ -54,7 +55,7 @@ class Precision:
 class Neighbours:
     """Each site's nearest among the sites before it, in an order that spreads over all of them.
 
-    `sites` are those with coordinates, in that order; `before` numbers in it, -1 where there are fewer neighbours.
+    `sites` are those with coordinates, in that order; `before` numbers in it, `NO_NEIGHBOUR` where there are fewer.
     """
 
     sites: IntArray
@@ -84,7 +85,7 @@ class Neighbours:
     def _told(self, share: float, range_km: float, own: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Of each site, the weights of its neighbours and the variance that they leave, in units of the levels'
         variance; `own` is what each site's variance has more than its level's."""
-        present = self.before >= 0
+        present = self.before != NO_NEIGHBOUR
         across = np.where(present, share * _alike(self.to_site, range_km), 0.0)
         among = share * _alike(self.between, range_km)
         k = np.arange(NEIGHBOURS)
@@ -161,9 +162,9 @@ def _spread(degrees: FloatArray) -> IntArray:
 
 
 def _nearest_before(where: FloatArray) -> IntArray:
-    """Of each point, the nearest among those before it, or all but the nearest where points lie close; -1: none."""
+    """Of each point, the nearest among those before it, or all but the nearest where points lie close."""
     count = len(where)
-    before = np.full((count, NEIGHBOURS), -1)
+    before = np.full((count, NEIGHBOURS), NO_NEIGHBOUR)
     edges = [0, *(2**k for k in range(4, 64) if 2**k < count), count]
     for low, high in pairwise(edges):
         # All points of the blocks before this one, and those of this block that come earlier in it.
@@ -173,9 +174,10 @@ def _nearest_before(where: FloatArray) -> IntArray:
         distance, number = (np.hstack(each) for each in zip(*found, strict=True))
         earlier = number < np.arange(low, high)[:, None]
         order = np.lexsort((number, np.where(earlier, distance, np.inf)), axis=1)
-        number = np.where(np.take_along_axis(earlier, order, axis=1), np.take_along_axis(number, order, axis=1), -1)
+        earlier, number = (np.take_along_axis(each, order, axis=1) for each in (earlier, number))
+        number = np.where(earlier, number, NO_NEIGHBOUR)
         for k, row in enumerate(number, start=low):
-            distinct = list(dict.fromkeys(row[row >= 0].tolist()))[:NEIGHBOURS]
+            distinct = list(dict.fromkeys(row[row != NO_NEIGHBOUR].tolist()))[:NEIGHBOURS]
             before[k, : len(distinct)] = distinct
     return before
 

@@ -26,6 +26,7 @@ COARSE = 6_000  # places, those most coupled to others, whose level is kept in a
 _WEAKLY = 0.01  # sum of squares of a level's coupling to others up to which the second order says all there is to say
 _PROBES = 24
 _SOME_PAIRS = 8_192  # pairs of places that are turned at a time
+NO_ROW = -1  # of a place that is not among those that have rows
 _SEED = 7  # any constant: the same matrix must give the same numbers
 _MOST_ITERATIONS = 2_000
 
@@ -212,7 +213,7 @@ class Coupled(OwnPart):
         coupling = _rotated(matrix, turned)
         kept = np.sort(np.argsort(-size[:, -1], kind="stable")[:COARSE])
         kept = kept[size[kept, -1] > _WEAKLY]
-        row = np.full(places, -1)
+        row = np.full(places, NO_ROW)
         row[kept] = np.arange(kept.size)
         start, neighbour, pair, swapped = _neighbours(matrix.first, matrix.second, places, row)
         middle = np.eye(kept.size)
