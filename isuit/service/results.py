@@ -66,7 +66,7 @@ class Fit:
         """All that is recorded of the fit, as `isuit fits --json` gives it.
 
         >>> fit.record.estimator_version
-        '5'
+        '6'
         """
         return published(self._stored)
 

@@ -41,7 +41,7 @@ def fitted(table: pa.Table, tmp_path_factory: pytest.TempPathFactory) -> Recorde
 
 
 def parameters_of(fit: RecordedFit) -> VaryingParameters:
-    with open_store(fit._handle.path) as store:
+    with open_store(fit._store_path) as store:
         found = reading.parameters(find_fit(store.connection, fit.fit_id).parameters)
     assert isinstance(found, VaryingParameters)
     return found
@@ -91,7 +91,7 @@ def test_it_is_rederived_and_has_a_name_of_its_own(fitted: RecordedFit, table: p
 
 
 def test_it_is_drawn_with_its_own_discrimination_and_not_released(fitted: RecordedFit, tmp_path: Path) -> None:
-    store = fitted._handle.path
+    store = fitted._store_path
     reports.report(store, fitted.fit_id, tmp_path / "page.html")
     data = data_of((tmp_path / "page.html").read_text())
     steep, _ = discrimination_rows(parameters_of(fitted), np.array(data["curves"]["x"]))
