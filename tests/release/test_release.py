@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
-from release_lab import FIRST, OLD, RECENT, SECOND, Answer, Lab, Row, draw
+from release_lab import FIRST, OLD, RECENT, SECOND, Answer, Lab, Mutant, Row, draw
 
 from isuit.release.dates import first_of_quarter, today
 from isuit.release.policy import Policy, policy_of
@@ -271,6 +271,14 @@ def test_nothing_is_written_or_recorded_when_no_cell_qualifies(lab: Lab) -> None
     assert "placeholder" in answer.err
     assert lab.isuit("status", "--store", store, "--json").out == before
     assert "run `isuit fit`" in lab.export(lab.store(policy={"k": 10})).err
+
+
+def test_rows_that_are_all_repeated_are_not_fitted_again(lab: Lab, mutant: Mutant) -> None:
+    store = lab.store(three_cells(), sites=PLACES)
+    first = lab.export(store)
+    mutant("isuit.release.making.fit_cells", lambda *_: pytest.fail("a fit of rows that stay as they are"))
+    assert first.rows
+    assert lab.export(store, SECOND).values == first.values
 
 
 def test_a_cohort_without_times_needs_a_declaration(lab: Lab) -> None:

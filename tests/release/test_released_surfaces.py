@@ -9,6 +9,7 @@ import json
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -17,9 +18,9 @@ import pytest
 from release_lab import FIRST, OLD, SECOND, Answer, Lab, Mutant
 from scipy.special import expit
 
-from isuit.release import noise
+from isuit.release import making, noise
 from isuit.release.bins import Bins
-from isuit.release.eligibility import Outcomes
+from isuit.release.eligibility import Outcomes, Topic
 from isuit.release.forms import forms_of, in_forms, without_support
 from isuit.release.grid import Grid, choose_grid, metric_along
 from isuit.release.policy import Policy
@@ -218,6 +219,18 @@ def test_no_value_where_the_others_were_never_near_what_they_are_held_at() -> No
     formed = in_forms(placed, five, {"global": "main effects"}, Policy())
     assert without_support(formed, five, Policy()) == {("global", place) for place in (25, 29, 30, 34)}
     assert not without_support(formed, five, Policy(k=2)) - {("global", place) for place in (25, 29, 30, 34)}
+
+
+@pytest.mark.parametrize(("released", "places"), [(0, set(range(6))), (6, set(range(6, 11)))])
+def test_rows_are_held_against_the_outcomes_of_their_form_even_of_one_rider(released: int, places: set[int]) -> None:
+    """What changed since is counted in the form in which the cell was released, however few are left."""
+    topic = Topic("kite", "both", BOTH)
+    series = making.Series(Policy(), {topic: GRID}, {}, ())
+    source, before = SimpleNamespace(sites={}), {("global", released): None}
+    for riders in (1, 0):
+        everything = SimpleNamespace(outcomes=lines(riders, EVERYWHERE).outcomes)
+        found = making._riders_and_outcomes(everything, source, series, topic, before)  # type: ignore[arg-type]
+        assert found.keys() == {("global", place, "000") for place in places if riders}
 
 
 # --- noise ------------------------------------------------------------------------------------------------------------

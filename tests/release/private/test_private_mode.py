@@ -6,10 +6,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+import h3
+import numpy as np
 import pytest
 from release_lab import FIRST, SECOND, Answer, Lab, Mutant, draw
 
 from isuit.release.private import releasing
+from isuit.release.private.contributions import Entries
 
 TOPIC = {"activity": "kitesurfing", "dimension": "wind_speed_kn", "lower": 0, "width": 4, "bins": 9}
 SERVICE = "isuit.service.private_releases"
@@ -165,3 +168,36 @@ class TestDeclaration:
         assert len(events(lab, store, "budget-charged")) == 1
         if answer.code == 3:
             assert "by the count with noise" in answer.err
+
+    def test_only_outings_in_declared_cells_go_in_and_each_into_its_own(self, lab: Lab, mutant: Mutant) -> None:
+        places = {"alpha": (45.5004, 9.1007), "beta": (46.5, 7.25), "gamma": (36.01, -5.6)}
+        rows = [row for n, site in enumerate(places) for row in draw(6 + n, 12, seed=n, site=site)]
+        rows += draw(3, 12, seed=7, site="nowhere")
+        cells = {site: h3.latlng_to_cell(*places[site], 7) for site in ("alpha", "beta")}
+        seen: list[Entries] = []
+        drawn = releasing.drawn
+        mutant("isuit.release.private.releasing.drawn", lambda *given: seen.append(given[0]) or drawn(*given))
+        lab.export(lab.store(rows, sites=places, policy=policy(cells=[*cells.values(), "871f1d489ffffff"])))
+        [entries] = seen
+        order = sorted([*cells.values(), "871f1d489ffffff"])
+        number = np.bincount(entries.cell, minlength=3)
+        assert {cell: int(count) for cell, count in zip(order, number, strict=True)} == {
+            cells["alpha"]: 6 * 12,
+            cells["beta"]: 7 * 12,
+            "871f1d489ffffff": 0,
+        }
+
+    def test_the_operator_is_told_of_people_who_count_twice_and_nobody_is_refused(self, lab: Lab) -> None:
+        rows = draw(12, 40, seed=1, low=0.0, high=36.0)
+        store = lab.store(rows, policy=policy())
+        lab.fit(store, rows, pseudonymised_in=lab.path("elsewhere"))
+        answer = lab.export(store, FIRST, "--explain")
+        assert "for whom this is true the guarantee is weaker: 24 of 24 riders" in answer.err
+        assert len(events(lab, store, "budget-charged")) == 1
+
+    def test_the_operator_is_told_of_a_topic_without_a_fit(self, lab: Lab) -> None:
+        both = policy(releases=1)
+        both["private"]["topics"].append({**TOPIC, "dimension": "wave_m"})
+        answer = lab.export(lab.store(draw(60, 12, seed=1), policy=both), FIRST, "--explain")
+        assert answer.code == 0, answer.err
+        assert "kitesurfing, wave_m: the store has no fit of it, so its sums are noise alone" in answer.err

@@ -9,11 +9,12 @@ import pytest
 
 from isuit.release.eligibility import Outcomes
 from isuit.release.policy import Policy
+from isuit.release.private import releasing, solving
 from isuit.release.private.accounting import variance
-from isuit.release.private.contributions import GRID, Entries, Parameters, across, score_sum, survey_sum
+from isuit.release.private.contributions import GRID, Entries, Parameters, across, score_scales, score_sum, survey_sum
 from isuit.release.private.declaration import Private, PrivateTopic
 from isuit.release.private.releasing import Costs, curves, entries_of
-from isuit.release.private.solving import Posterior
+from isuit.release.private.solving import Posterior, Round, Survey, read_round, solve, start
 
 BINS, CELLS, PERSONS = 9, 6, 4_000
 SPOTS = tuple(f"87{number:02x}{'0' * 3}{'f' * 8}"[:15] for number in range(CELLS))
@@ -113,3 +114,66 @@ def test_lines_beyond_the_cap_share_its_weight() -> None:
     # A metric at a bin's centre has all of its weight in that bin.
     at_centre = entries.knot[8] + np.argmax(entries.weights[8])
     assert (at_centre, entries.weights[8].max()) == (2, pytest.approx(1.0))
+
+
+SURVEY = Survey(np.full(BINS, 2.0), np.linspace(0.8, 0.3, BINS), 400.0, 0.7, 30.0 + 20.0 * np.arange(CELLS), 4.0)
+
+
+def test_a_sum_that_is_one_sd_larger_is_larger_by_the_root_of_its_variance() -> None:
+    """The noise is in the units of what it is the noise of."""
+    number = score_scales(BINS, CELLS).size
+    sd = 0.01 * GRID
+    none, more = (read_round(np.full(number, value), sd, start(SURVEY), SURVEY, 0.1) for value in (0.0, sd))
+    assert (more.shared - none.shared) ** 2 == pytest.approx(none.noise[: BINS + 1])
+    assert (more.cells - none.cells) ** 2 == pytest.approx(np.tile(none.noise[BINS + 1 :], (CELLS, 1)))
+    assert (more.riders - none.riders) ** 2 == pytest.approx(np.full(CELLS, none.riders_variance))
+
+
+def test_what_all_cells_say_is_the_sum_over_their_riders() -> None:
+    """Each cell with itself and with every other, one at a time."""
+    random = np.random.default_rng(1)
+    bins, riders = 4, np.array([3.0, 5.0, 8.0])
+    border = bins + 1
+    part = random.normal(size=(border + 4, border + 4))
+    here, away = [border, border + 1], [border + 2, border + 3]
+    whole = solving._whole(part, 16.0, riders, bins)
+    assert whole[:border, :border] == pytest.approx(16.0 * part[:border, :border])
+    for c, number in enumerate(riders):
+        one = [border + 2 * c, border + 2 * c + 1]
+        for two in (here, away):
+            whole[np.ix_(one, range(border))] -= number * part[np.ix_(two, range(border))]
+            whole[np.ix_(range(border), one)] -= number * part[np.ix_(range(border), two)]
+            whole[np.ix_(one, one)] -= number * part[np.ix_(two, two)]
+        for d, others in enumerate(riders):
+            other = [border + 2 * d, border + 2 * d + 1]
+            apart = part[np.ix_(here, away)] + part[np.ix_(away, here)]
+            whole[np.ix_(one, other)] -= number * others / riders.sum() * apart
+    whole[:border, :border] = 0.0
+    assert whole == pytest.approx(np.zeros_like(whole), abs=1e-12)
+
+
+def test_what_a_rider_adds_is_what_a_count_multiplies() -> None:
+    random = np.random.default_rng(2)
+    at = Parameters(*(random.normal(0, 0.3, size) for size in (BINS, (), CELLS, CELLS)))  # type: ignore[arg-type]
+    scores = random.normal(0, 0.01 * GRID, score_scales(BINS, CELLS).size)
+    one = read_round(scores, 0.01 * GRID, at, SURVEY, 0.4)
+    of_all = solving._pseudo(one, SURVEY.persons, SURVEY.riders)[BINS + 1 :].reshape(CELLS, 2)
+    of_a_rider = solving._linear(one, SURVEY.riders)
+    assert of_all == pytest.approx(one.cells + SURVEY.riders[:, None] * of_a_rider)
+
+
+def test_long_strides_arrive_where_plain_steps_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sds of levels and tilts are where they settle, and not where the first step leads."""
+    asked: list[tuple[list[Round], Survey]] = []
+    sds: list[np.ndarray] = []
+    read = solving.read_cells
+    monkeypatch.setattr(releasing, "solve", lambda *given: asked.append(given) or solve(*given))
+    monkeypatch.setattr(solving, "read_cells", lambda *given: sds.append(given[3]) or read(*given))
+    random = np.random.default_rng(5)
+    solved(drawn(random, 1_000), 8.0, random)
+    monkeypatch.setattr(solving, "PRIOR_CELLS", 0.5)  # so that they settle far from where they start
+    sds.clear()
+    for stride in (solving.STRIDE, 1.0):
+        monkeypatch.setattr(solving, "STRIDE", stride)
+        solve(*asked[-1])
+    assert sds[0] == pytest.approx(sds[1], abs=0.01)
