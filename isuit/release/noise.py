@@ -159,4 +159,5 @@ def shapes(points: int) -> FloatArray:
 def _uniform(keyed: bytes, number: int) -> float:
     """Strictly between zero and one."""
     bits = int.from_bytes(hmac.new(keyed, number.to_bytes(8, "big"), hashlib.sha256).digest()[:8], "big")
-    return ((bits >> 11) + 0.5) / 2.0**53
+    # The half is rounded away in the upper half, and the last number upwards.
+    return min(((bits >> 11) + 0.5) / 2.0**53, 1 - 2.0**-53)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy import stats
 
-from isuit.release.noise import draw, of_cell, scale, shapes, smoothed, spread
+from isuit.release.noise import RULES, _uniform, draw, of_cell, scale, shapes, smoothed, spread
 from isuit.release.policy import Policy
 
 ABOUT = ["kitesurfing", "wind_kn", "global"]
@@ -83,3 +85,20 @@ def test_errors_are_smoothed_to_the_shapes_that_have_noise() -> None:
     jumps = np.exp(0.1 * (-1.0) ** np.arange(9))
     assert np.abs(np.log(smoothed(smooth * jumps) / smooth)).max() < 0.08
     assert np.linalg.matrix_rank(np.log(smoothed(np.random.default_rng(1).uniform(0.1, 1, (30, 9)))), tol=1e-8) == 4
+
+
+@pytest.mark.parametrize(
+    ("digest", "uniform"),
+    [(bytes(32), 2.0**-54), (b"\x80" + bytes(31), 0.5), (b"\xff" * 32, 1 - 2.0**-53)],
+)
+def test_a_draw_is_never_zero_or_one(digest: bytes, uniform: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their quantiles are infinite."""
+    monkeypatch.setattr("isuit.release.noise.hmac.new", lambda *_: SimpleNamespace(digest=lambda: digest))
+    assert _uniform(b"key", 0) == pytest.approx(uniform, rel=1e-15, abs=0)
+    assert 0 < _uniform(b"key", 0) < 1
+
+
+def test_noise_of_releases_on_record_is_drawn_again() -> None:
+    """Another value here is another rule: releases that were made with this one cannot be derived again."""
+    assert RULES == 2
+    assert draw(b"secret", ABOUT, WENT_IN, 3) == pytest.approx([0.908350654, -0.906338034, -1.919735835], abs=1e-8)

@@ -71,6 +71,14 @@ def test_few_cells_few_points_or_no_noise_are_left_as_they_are(cells: int, point
     assert np.array_equal(found.value, drawn[:cells, :points])
     assert np.array_equal(found.sd, noise * SIZES[:cells, None] * spread(points))
     assert not np.array_equal(pooled(drawn[:4], SIZES[:4]).value, drawn[:4])
+    assert not np.array_equal(pooled(drawn[:, :4], SIZES).value, drawn[:, :4])
+
+
+@pytest.mark.parametrize("cells", [4, 10, 40])
+def test_of_cells_that_agree_three_parts_of_the_noise_are_left(cells: int) -> None:
+    """Of as many parts as there are cells: one for their mean, and two for what they differ by, which is estimated."""
+    found = pooled(np.zeros((cells, POINTS)), np.full(cells, 0.3))
+    assert found.sd**2 == pytest.approx(np.tile(3 / cells * (0.3 * spread(POINTS)) ** 2, (cells, 1)))
 
 
 def test_the_variance_between_cells_solves_its_equation() -> None:
@@ -83,3 +91,16 @@ def test_the_variance_between_cells_solves_its_equation() -> None:
 
     assert _between(part, SIZES**2) == pytest.approx(brentq(excess, 0, 10), rel=1e-6)
     assert _between(np.zeros(SIZES.size), SIZES**2) == 0.0
+
+
+@pytest.mark.parametrize("cells", [4, 10, 40])
+def test_what_is_left_where_levels_differ_is_as_worked_out_by_hand(cells: int) -> None:
+    """Half of the cells are above and half below, with noise of one size: Morris' formulas in these terms."""
+    apart, noise = 0.5, 0.3**2
+    level, *others = shapes(POINTS)
+    found = pooled(apart * (-1.0) ** np.arange(cells)[:, None] * level, np.full(cells, 0.3))
+    drawn = (cells - 3) / cells * noise / apart**2
+    assert np.abs(found.value) == pytest.approx(np.tile((1 - drawn) * apart * level, (cells, 1)))
+    left = noise * (1 - (cells - 1) / cells * drawn) + 2 / (cells - 3) * (drawn * apart) ** 2
+    expected = left * level**2 + 3 / cells * noise * np.square(others).sum(axis=0)
+    assert found.sd**2 == pytest.approx(np.tile(expected, (cells, 1)))

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 from release_lab import FIRST, OLD, RECENT, SECOND, Answer, Lab, Mutant, Row, draw
 
+from isuit.estimator.weighted_fit import Unfit
 from isuit.release.dates import first_of_quarter, today
 from isuit.release.policy import Policy, policy_of
 from isuit.service.stores import open_store
@@ -279,6 +280,17 @@ def test_rows_that_are_all_repeated_are_not_fitted_again(lab: Lab, mutant: Mutan
     mutant("isuit.release.making.fit_cells", lambda *_: pytest.fail("a fit of rows that stay as they are"))
     assert first.rows
     assert lab.export(store, SECOND).values == first.values
+
+
+def test_the_operator_is_told_of_outcomes_that_give_no_fit_and_of_nothing_else(lab: Lab, mutant: Mutant) -> None:
+    def unfit(*_: object) -> None:
+        raise Unfit("everybody succeeds everywhere")
+
+    mutant("isuit.release.making.fit_cells", unfit)
+    answer = lab.release(three_cells(), sites=PLACES)
+    assert (answer.code, answer.file) == (3, None)
+    assert "no latent fit: everybody succeeds everywhere" in answer.err
+    assert "younger than" not in answer.err
 
 
 def test_a_cohort_without_times_needs_a_declaration(lab: Lab) -> None:

@@ -124,6 +124,10 @@ def test_bins_are_few_and_round() -> None:
         assert all(2 <= bins.number <= most for bins in grid.bins)
         assert np.mean(grid.product_of(metric) >= 0) > 0.95
     assert choose_grid(BOTH, rider[:100], metric[:100, :2], 10) is None
+    for width in (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0):  # four bins of each are the narrowest
+        ends = np.tile([[0.0, 0.0], [3.9 * width, 39 * width]], (12, 1))
+        grid = choose_grid(BOTH, np.repeat(np.arange(12), 2), ends, 10)
+        assert grid == Grid(BOTH, (Bins(0, 4, width), Bins(0, 4, 10 * width)))
 
 
 def lines(riders: int, metric: np.ndarray, cell: np.ndarray | None = None) -> Placed:
@@ -151,6 +155,9 @@ def test_cells_are_products_where_they_are_thick() -> None:
     for few, products in ((1, True), (2, False)):  # so many of six products with nine riders of thirty
         placed = lines(30, EVERYWHERE)
         assert form(placed.of_rows((placed.bin >= few) | (placed.outcomes.rider < 9))) == {products}
+    placed = lines(36, EVERYWHERE)  # 144 of 160 lines, which is nine in ten
+    assert form(placed.of_rows((placed.bin >= 2) | (placed.outcomes.rider < 8))) == {True}
+    assert form(placed.of_rows((placed.bin >= 2) | (placed.outcomes.rider < 10))) == {True}  # ten are k
     assert forms_of(GRID, [("a", 5), ("b", 6)]) == {"a": "products", "b": "main effects"}
 
 
@@ -295,7 +302,7 @@ class TestSomeoneWhoKnowsAllOthers:
         assert self.area() <= 0.68
 
     def test_it_succeeds_with_the_noise_of_a_curve(self, mutant: Mutant) -> None:
-        mutant("isuit.release.noise.math.sqrt", lambda told: 1.0)
+        mutant("isuit.release.noise.math", SimpleNamespace(sqrt=lambda told: 1.0))  # and nobody else's
         assert self.area() > 0.7
 
 

@@ -92,3 +92,9 @@ def test_a_point_that_nearly_all_or_nobody_manages_has_no_difficulty(monkeypatch
 def test_the_expert_has_two_digits_and_no_sign_of_zero() -> None:
     curves = SimpleNamespace(fit=SimpleNamespace(expert_difficulty=lambda metric, a: [-0.001, 0.12345]))
     assert repr(maker()._expert(curves, 1.0)) == "[0.0, 0.12]"  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("riders", "noise", "told"), [(20, 7.4, 27), (20, -7.4, 13), (20, -30.0, 10), (8, -30.0, 8)])
+def test_bands_are_told_of_riders_with_noise_and_never_of_fewer_than_k(riders: int, noise: float, told: int) -> None:
+    drawn = SimpleNamespace(riders=[0.0, noise])
+    assert maker()._told(riders, drawn, 1) == told  # type: ignore[arg-type]
