@@ -46,8 +46,8 @@ WITHOUT_NOISE = {
     24: Measured(0.87, 1.00, 0.72, 0.63),
     40: Measured(0.79, 0.99, 0.63, 0.69),
 }
-USEFUL_WITH_NOISE = Useful(0.195, (0.937, 0.960), 1.0)
-USEFUL_WITHOUT_NOISE = Useful(0.146, (0.928, 1.0), 1.0)
+USEFUL_WITH_NOISE = Useful(0.200, (0.949, 0.959), 1.0)
+USEFUL_WITHOUT_NOISE = Useful(0.157, (0.937, 0.955), 1.0)
 # Of private releases, by what one costs (rho): that of epsilon 2 with a delta of 1e-6, all for one release.
 USEFUL_PRIVATE = {0.0881: Useful(0.187, (0.937, 0.953), 0.61)}
 SOURCE = (
