@@ -146,6 +146,7 @@ EVERYWHERE = GRID.centres[: GRID.products]
 def test_cells_are_products_where_they_are_thick() -> None:
     def form(placed: Placed, **before: str) -> set[bool]:
         found = in_forms(placed, GRID, before, Policy())  # type: ignore[arg-type]
+        assert found.bin.size == placed.bin.size * (1 if found.bin[0] < GRID.products else 2)
         return set((found.bin < GRID.products).tolist())
 
     assert form(lines(30, EVERYWHERE)) == {True}
@@ -226,6 +227,9 @@ def test_no_value_where_the_others_were_never_near_what_they_are_held_at() -> No
     formed = in_forms(placed, five, {"global": "main effects"}, Policy())
     assert without_support(formed, five, Policy()) == {("global", place) for place in (25, 29, 30, 34)}
     assert not without_support(formed, five, Policy(k=2)) - {("global", place) for place in (25, 29, 30, 34)}
+    cells = replace(placed, cells=("a", "b"), cell=rider // 10)  # k riders in each
+    formed = in_forms(cells, five, {"a": "main effects", "b": "main effects"}, Policy())
+    assert without_support(formed, five, Policy()) == {(cell, place) for cell in "ab" for place in (25, 29, 30, 34)}
 
 
 @pytest.mark.parametrize(("released", "places"), [(0, set(range(6))), (6, set(range(6, 11)))])

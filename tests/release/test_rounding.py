@@ -17,6 +17,7 @@ from isuit.published import ReleaseRow
 from isuit.release.cell_curves import fit_cells
 from isuit.release.eligibility import Topic
 from isuit.release.policy import Policy
+from isuit.release.pooling import Pooled
 from isuit.release.rounding import RowMaker, published_error
 
 ANCHOR = ((0.0, float(expit(2.0))), (36.0, float(expit(-2.0))))  # log odds fall along a straight line
@@ -98,3 +99,10 @@ def test_the_expert_has_two_digits_and_no_sign_of_zero() -> None:
 def test_bands_are_told_of_riders_with_noise_and_never_of_fewer_than_k(riders: int, noise: float, told: int) -> None:
     drawn = SimpleNamespace(riders=[0.0, noise])
     assert maker()._told(riders, drawn, 1) == told  # type: ignore[arg-type]
+
+
+def test_rows_of_a_curve_are_pooled_and_their_errors_smoothed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("isuit.release.rounding.pooled", lambda value, _: Pooled(0 * value + 0.5, 0 * value + 0.3))
+    monkeypatch.setattr("isuit.release.noise.smoothed", lambda errors: 0 * errors + 0.4)
+    found = rows(SPOT, FitConfig(), making=maker(Policy(noise=0.0)))
+    assert {(row.difficulty, row.difficulty_se) for row in found} == {(0.5, 0.51)}  # 0.4, 0.3 and a step of 0.25
