@@ -30,7 +30,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from isuit.domain import FloatArray
+from isuit.domain import Z95, FloatArray
 from isuit.release.policy import Policy
 
 TAG = b"isuit/release-noise/2"
@@ -41,7 +41,6 @@ ERRORS = 0.25  # sd of the logarithm of a published error, falling with the ride
 RIDERS = 6.0  # sd of the noise on the number of riders that a band is told of
 SHARES = (0.25, 0.3, 0.35, 0.1)  # of the variance, by level, tilt, bend and twist
 PLACES = 0.5  # of the noise of a curve, for each number of a surface and the root of how many these are
-SIDE = 1.96  # errors that an interval of 95 % has either side
 
 
 def scale(riders: int, policy: Policy) -> float:
@@ -137,7 +136,7 @@ def widening(size: float, points: int) -> FloatArray:
     Where z is normal and log f normal with sd s, |z| < 1.96 c f is as likely as |z| < 1.96 if log c is
     (1.96^2 - 1) / 2 s^2, up to the fourth power of s.
     """
-    return np.asarray(np.exp((SIDE**2 - 1) / 2 * (size * spread(points)) ** 2))
+    return np.asarray(np.exp((Z95**2 - 1) / 2 * (size * spread(points)) ** 2))
 
 
 def smoothed(errors: FloatArray) -> FloatArray:

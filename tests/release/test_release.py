@@ -192,8 +192,11 @@ def test_releases_are_logged_and_any_change_of_them_is_found(lab: Lab, released:
 def test_other_noise_is_earlier_rules_where_the_record_says_so(
     lab: Lab, monkeypatch: pytest.MonkeyPatch, rules: int | None, verdict: str
 ) -> None:
-    """Noise drawn under another tag; a record that names today's rules, and has other rows, is not to be trusted."""
-    store = lab.store(draw(26, seed=1), policy={"noise": 0.4})
+    """Noise drawn under another tag; a record that names today's rules, and has other rows, is not to be trusted.
+
+    There is so much of it that two draws are not alike to a step of rounding, which would be `equivalent`.
+    """
+    store = lab.store(draw(26, seed=1), policy={"noise": 2.0})
     with monkeypatch.context() as patched:
         patched.setattr("isuit.release.noise.TAG", b"isuit/release-noise/1")
         if rules is not None:
