@@ -129,15 +129,27 @@ def test_a_cohort_that_is_too_large_is_refused_before_it_is_read(
 
 
 MEASURED = """
-import sys
+import sys, threading, time
 from pathlib import Path
 from isuit.domain import FitConfig
 from isuit.service.fitting import fit
+
+def anonymous():
+    status = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in status if line.startswith("RssAnon"))
+
+peak = 0
+def watch():
+    global peak
+    while True:
+        peak = max(peak, anonymous())
+        time.sleep(0.01)
+
+threading.Thread(target=watch, daemon=True).start()
 fit(Path(sys.argv[1]), sys.argv[2], FitConfig(), memory=sys.argv[3])
-# What getrusage says holds the peak of the process that started this one.
-status = Path("/proc/self/status").read_text().splitlines()
-print(next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM")))
+print(peak)
 """
+LIBRARIES = 210_000_000  # of what is needed: pages of libraries' files, of which some systems map more and some less
 
 
 @pytest.mark.long
@@ -162,4 +174,4 @@ def test_a_fit_keeps_to_what_it_was_given(tmp_path: Path) -> None:
         return int(subprocess.run(command, env=alone, capture_output=True, text=True, check=True).stdout)
 
     peak("small.parquet")  # loops are compiled, which takes memory of its own, once
-    assert 0.75 * limit < peak("cohort.parquet") < 1.1 * limit
+    assert 0.8 * (limit - LIBRARIES) < peak("cohort.parquet") < 1.1 * (limit - LIBRARIES)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError
 from contextlib import ExitStack, contextmanager
 from time import monotonic
 from typing import Any
@@ -106,6 +107,9 @@ class DaskEngine:
                 elif monotonic() - alone > PATIENCE:
                     self._client.cancel(list(futures.values()))
                     return dict.fromkeys(requests)
+            except CancelledError:  # as all are when the scheduler is lost while they are waited for
+                self._seen()
+                break
         return {worker: self._answer(future) for worker, future in futures.items()}
 
     def _submitted(self, requests: Mapping[str, bytes]) -> dict[str, Any]:
@@ -124,11 +128,10 @@ class DaskEngine:
 
     def _answer(self, future: Any) -> bytes | None:
         from distributed import KilledWorker
-        from distributed.client import FutureCancelledError
 
         try:
             found = future.result()
-        except (KilledWorker, FutureCancelledError):
+        except (KilledWorker, CancelledError):
             self._seen()
             return None
         except ModuleNotFoundError as error:

@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from distributed.client import FuturesCancelledError
 from far_cohorts import bits, cohort
 
 import isuit
@@ -200,6 +201,33 @@ def test_files_may_divide_riders_and_may_be_empty(client: Any, tmp_path: Path) -
     with pytest.raises(InputError, match=r"1\.parquet"):
         fit(tmp_path / "none", str(parts / "*.parquet"), FitConfig(), client=client)
     assert not (tmp_path / "none").exists()
+
+
+class Lost:
+    """A client whose scheduler goes while an answer is waited for."""
+
+    status = "running"
+
+    def nthreads(self) -> dict[str, int]:
+        return {"tcp://127.0.0.1:1": 1}
+
+    def submit(self, *_: Any, **__: Any) -> object:
+        return object()
+
+
+def test_a_scheduler_that_goes_while_answers_are_waited_for_is_the_same_sentence(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    client = Lost()
+    engine = DaskEngine(client)
+
+    def gone(*_: Any, **__: Any) -> None:
+        client.status = "connecting"
+        raise FuturesCancelledError([])
+
+    monkeypatch.setattr(distributed, "wait", gone)
+    with pytest.raises(InputError, match="the Dask scheduler is gone and nothing was recorded"):
+        engine.ask({"tcp://127.0.0.1:1": b""})
 
 
 def test_a_scheduler_that_is_killed_in_a_fit_is_one_sentence_and_nothing_is_recorded(
